@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The life of a descriptor: prepared from user space's entry, given to an
+ * engine, completed into its record.
+ *
+ * Invariants: the entry is our own copy, and nothing of it is believed before
+ * it is checked here. A descriptor that is prepared holds its slot and a
+ * reference on every handle and eventfd it names, until it is completed, which
+ * happens exactly once.
+ */
+#include <linux/bitops.h>
+#include <linux/nospec.h>
+#include <linux/overflow.h>
+#include "engine.h"
+#include "trace.h"
+
+/* What an opcode does with the fields of an entry. */
+#define USES_SRC	BIT(0)	/* reads src */
+#define READS_DST	BIT(1)
+#define WRITES_DST	BIT(2)
+#define USES_DST	(READS_DST | WRITES_DST)
+#define USES_PATTERN	BIT(3)	/* in src_off */
+#define USES_SEED	BIT(4)
+#define USES_HINT	BIT(5)
+
+static const u8 towpin_opcodes[] = {
+	[TOWPIN_OP_NOP] = 0,
+	[TOWPIN_OP_COPY] = USES_SRC | WRITES_DST | USES_HINT,
+	[TOWPIN_OP_FILL] = WRITES_DST | USES_PATTERN,
+	[TOWPIN_OP_COMPARE] = USES_SRC | READS_DST,
+	[TOWPIN_OP_CRC32C] = USES_SRC | USES_SEED,
+	[TOWPIN_OP_COPY_CRC] = USES_SRC | WRITES_DST | USES_HINT | USES_SEED,
+};
+
+#define TOWPIN_F_STORE	(TOWPIN_F_STORE32 | TOWPIN_F_STORE64)
+#define TOWPIN_F_ALL	(TOWPIN_F_STORE | TOWPIN_F_EVENTFD)
+
+u64 towpin_desc_opcodes(void)
+{
+	return BIT_ULL(ARRAY_SIZE(towpin_opcodes)) - 1;
+}
+
+static size_t towpin_store_size(u16 flags)
+{
+	return flags & TOWPIN_F_STORE64 ? sizeof(u64) : sizeof(u32);
+}
+
+/* Fields against each other, with no look at what they name. */
+static int towpin_op_check(const struct towpin_op *op, unsigned int entries)
+{
+	u64 end;
+	u8 uses;
+
+	if (op->opcode >= ARRAY_SIZE(towpin_opcodes))
+		return -EINVAL;
+	uses = towpin_opcodes[array_index_nospec(op->opcode,
+						 ARRAY_SIZE(towpin_opcodes))];
+
+	if (op->slot >= entries || op->flags & ~TOWPIN_F_ALL ||
+	    (op->flags & TOWPIN_F_STORE) == TOWPIN_F_STORE ||
+	    op->hint > TOWPIN_HINT_NOCACHE)
+		return -EINVAL;
+
+	if ((!(uses & USES_SRC) && op->src) ||
+	    (!(uses & (USES_SRC | USES_PATTERN)) && op->src_off) ||
+	    (!(uses & USES_DST) && (op->dst || op->dst_off)) ||
+	    (!(uses & USES_SEED) && op->seed) ||
+	    (!(uses & USES_HINT) && op->hint) ||
+	    !(uses & (USES_SRC | USES_DST)) != !op->len)
+		return -EINVAL;
+
+	if (op->flags & TOWPIN_F_STORE) {
+		if (op->notify_off % towpin_store_size(op->flags))
+			return -EINVAL;
+		if (op->flags & TOWPIN_F_STORE32 && op->notify_value > U32_MAX)
+			return -EINVAL;
+	} else if (op->notify || op->notify_off || op->notify_value) {
+		return -EINVAL;
+	}
+	if (op->flags & TOWPIN_F_EVENTFD) {
+		if (op->eventfd >= TOWPIN_MAX_EVENTFDS)
+			return -EINVAL;
+	} else if (op->eventfd) {
+		return -EINVAL;
+	}
+
+	if (op->len > TOWPIN_MAX_LENGTH ||
+	    (uses & USES_SRC && check_add_overflow(op->src_off, op->len, &end)) ||
+	    (uses & USES_DST && check_add_overflow(op->dst_off, op->len, &end)))
+		return -EOVERFLOW;
+	return 0;
+}
+
+/*
+ * A reference on what @handle names, if it has @rights and [@off, @off + @len),
+ * which does not wrap, lies within.
+ */
+static int towpin_desc_take(struct towpin_ctx *ctx, struct towpin_mem **out,
+			    u32 handle, u32 rights, u64 off, u64 len)
+{
+	struct towpin_mem *mem = towpin_mem_lookup(ctx, handle);
+	int ret = 0;
+
+	if (!mem)
+		return -ENOENT;
+	if ((mem->rights & rights) != rights)
+		ret = -EACCES;
+	else if (off > mem->length || len > mem->length - off)
+		ret = -ERANGE;
+	if (ret)
+		towpin_mem_put(mem);
+	else
+		*out = mem;
+	return ret;
+}
+
+static void towpin_desc_put_mems(struct towpin_desc *desc)
+{
+	if (desc->src)
+		towpin_mem_put(desc->src);
+	if (desc->dst)
+		towpin_mem_put(desc->dst);
+	if (desc->notify)
+		towpin_mem_put(desc->notify);
+	desc->src = NULL;
+	desc->dst = NULL;
+	desc->notify = NULL;
+}
+
+static int towpin_desc_take_all(struct towpin_desc *desc,
+				const struct towpin_op *op)
+{
+	u8 uses = towpin_opcodes[desc->opcode];
+	struct towpin_ctx *ctx = desc->ctx;
+	int ret = 0;
+
+	if (uses & USES_SRC)
+		ret = towpin_desc_take(ctx, &desc->src, op->src,
+				       TOWPIN_RIGHT_READ, op->src_off, op->len);
+	if (!ret && uses & USES_DST)
+		ret = towpin_desc_take(ctx, &desc->dst, op->dst,
+				       uses & WRITES_DST ? TOWPIN_RIGHT_WRITE :
+							   TOWPIN_RIGHT_READ,
+				       op->dst_off, op->len);
+	if (!ret && op->flags & TOWPIN_F_STORE) {
+		size_t size = towpin_store_size(op->flags);
+
+		ret = towpin_desc_take(ctx, &desc->notify, op->notify,
+				       TOWPIN_RIGHT_WRITE, op->notify_off,
+				       size);
+		/* Registered memory may itself begin at an odd address. */
+		if (!ret && desc->notify->first_off % size)
+			ret = -EINVAL;
+	}
+	if (!ret && op->flags & TOWPIN_F_EVENTFD) {
+		desc->event = towpin_event_lookup(ctx, op->eventfd);
+		if (!desc->event)
+			ret = -ENOENT;
+	}
+	return ret;
+}
+
+/*
+ * Check @op and, if all is well, make its slot's descriptor of it, in @out.
+ * Otherwise an errno of TOWPIN_IOC_SUBMIT, and nothing has changed.
+ */
+int towpin_desc_prepare(struct towpin_ctx *ctx, struct towpin_queue *queue,
+			const struct towpin_op *op, struct towpin_desc **out)
+{
+	struct towpin_desc *desc;
+	unsigned int slot;
+	int ret;
+
+	ret = towpin_op_check(op, queue->entries);
+	if (ret)
+		return ret;
+	slot = array_index_nospec(op->slot, queue->entries);
+	/* Acquire: the former owner is done with the descriptor. */
+	if (test_and_set_bit_lock(slot, queue->busy))
+		return -EAGAIN;
+
+	desc = &queue->descs[slot];
+	desc->opcode = op->opcode;
+	desc->hint = op->hint;
+	desc->flags = op->flags;
+	desc->src_off = op->src_off;
+	desc->dst_off = op->dst_off;
+	desc->len = op->len;
+	desc->notify_off = op->notify_off;
+	desc->notify_value = op->notify_value;
+	desc->seed = op->seed;
+	desc->engine = TOWPIN_ENGINE_NONE;
+	desc->differs = 0;
+	desc->status = 0;
+	desc->crc = 0;
+	desc->bytes = 0;
+	desc->submit_ns = 0;
+	desc->start_ns = 0;
+	desc->event = NULL;
+
+	ret = towpin_desc_take_all(desc, op);
+	if (ret) {
+		towpin_desc_put_mems(desc);
+		clear_bit_unlock(slot, queue->busy);
+		return ret;
+	}
+	desc->id = (u64)ctx->id << 40 |
+		   (atomic64_inc_return(&ctx->seq) & GENMASK_ULL(39, 0));
+	WRITE_ONCE(towpin_queue_record(queue, slot)->status, TOWPIN_ST_PENDING);
+	*out = desc;
+	return 0;
+}
+
+static void towpin_desc_write_record(const struct towpin_desc *desc,
+				     struct towpin_record *record)
+{
+	record->result = desc->status ? -desc->status : desc->differs;
+	record->engine = desc->engine;
+	record->bytes_completed = lower_32_bits(desc->bytes);
+	record->bytes = desc->bytes;
+	record->crc = desc->crc;
+	record->op_id = desc->id;
+}
+
+/*
+ * The operation is over: tell everybody. What must be seen before what: data,
+ * notification store, record, eventfd. The slot is free just before its record
+ * says so, for whoever reads the record may use the slot at once; from there on
+ * @desc can be somebody else's. May sleep.
+ */
+void towpin_desc_complete(struct towpin_desc *desc)
+{
+	bool out = desc->engine != TOWPIN_ENGINE_INLINE;
+	struct towpin_event *event = desc->event;
+	struct towpin_ctx *ctx = desc->ctx;
+	struct towpin_queue *queue = ctx->queue;
+	struct towpin_record *record = towpin_queue_record(queue, desc->slot);
+	u8 status;
+
+	if (desc->notify && !desc->status)
+		desc->status = towpin_memops_notify(desc);
+	if (trace_towpin_complete_enabled())
+		trace_towpin_complete(desc, ktime_get_ns());
+	towpin_desc_put_mems(desc);
+
+	towpin_desc_write_record(desc, record);
+	status = desc->status ? TOWPIN_ST_ERROR : TOWPIN_ST_SUCCESS;
+	if (out) {
+		atomic_dec(&ctx->inflight);
+		towpin_count(TOWPIN_CNT_INFLIGHT, -1);
+	}
+	clear_bit_unlock(desc->slot, queue->busy);
+	/* Release: user space reads the status first, then the rest. */
+	smp_store_release(&record->status, status);
+
+	atomic64_inc(&ctx->completed);
+	if (event) {
+		towpin_eventfd_signal(event->eventfd);
+		towpin_event_put(event);
+	}
+	/* Has a barrier, which pairs with that of prepare_to_wait(). */
+	if (wq_has_sleeper(&ctx->wait))
+		wake_up_all(&ctx->wait);
+	if (out)
+		towpin_ctx_put(ctx);
+}

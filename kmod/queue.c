@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The queue of a context: slots, and the records that user space reads.
+ *
+ * Invariants: a queue is made once and stays until its context ends. Record
+ * pages can be mapped but never written by user space, so that what stands in
+ * them is the module's word. A slot's busy bit is set from the moment that its
+ * descriptor is claimed until just before its record says so; whoever set it
+ * owns the descriptor and the record.
+ */
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include "towpin.h"
+#include "engine.h"
+
+void towpin_queue_destroy(struct towpin_queue *queue)
+{
+	unsigned int i;
+
+	for (i = 0; i < queue->nr_pages; i++)
+		__free_page(queue->pages[i]);
+	kvfree(queue->descs);
+	bitmap_free(queue->busy);
+	kfree(queue);
+}
+
+struct towpin_queue *towpin_queue_create(struct towpin_ctx *ctx,
+					 unsigned int entries)
+{
+	size_t bytes = entries * sizeof(struct towpin_record);
+	struct towpin_queue *queue;
+	unsigned int i;
+
+	BUILD_BUG_ON(sizeof(struct towpin_op) != 64);
+	BUILD_BUG_ON(sizeof(struct towpin_record) != 32);
+
+	queue = kzalloc(sizeof(*queue), GFP_KERNEL_ACCOUNT);
+	if (!queue)
+		return NULL;
+	queue->entries = entries;
+	queue->busy = bitmap_zalloc(entries, GFP_KERNEL_ACCOUNT);
+	queue->descs = kvcalloc(entries, sizeof(*queue->descs),
+				GFP_KERNEL_ACCOUNT);
+	if (!queue->busy || !queue->descs)
+		goto err;
+	while (queue->nr_pages < DIV_ROUND_UP(bytes, PAGE_SIZE)) {
+		struct page *page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+
+		if (!page)
+			goto err;
+		queue->pages[queue->nr_pages++] = page;
+	}
+	for (i = 0; i < entries; i++) {
+		queue->descs[i].ctx = ctx;
+		queue->descs[i].slot = i;
+		towpin_engine_desc_init(&queue->descs[i]);
+		towpin_queue_record(queue, i)->status = TOWPIN_ST_UNUSED;
+	}
+	return queue;
+
+err:
+	towpin_queue_destroy(queue);
+	return NULL;
+}
+
+static vm_fault_t towpin_records_fault(struct vm_fault *vmf)
+{
+	struct towpin_queue *queue = vmf->vma->vm_private_data;
+
+	if (vmf->pgoff >= queue->nr_pages)
+		return VM_FAULT_SIGBUS;
+	vmf->page = queue->pages[vmf->pgoff];
+	get_page(vmf->page);
+	return 0;
+}
+
+static const struct vm_operations_struct towpin_records_vm_ops = {
+	.fault = towpin_records_fault,
+};
+
+/* The mapping keeps the file, hence the context and the queue. */
+int towpin_queue_mmap(struct towpin_queue *queue, struct vm_area_struct *vma)
+{
+	if (vma->vm_flags & VM_WRITE)
+		return -EACCES;
+	if (!(vma->vm_flags & VM_SHARED) || vma->vm_pgoff ||
+	    vma_pages(vma) > queue->nr_pages)
+		return -EINVAL;
+	vm_flags_clear(vma, VM_MAYWRITE);
+	vma->vm_private_data = queue;
+	vma->vm_ops = &towpin_records_vm_ops;
+	return 0;
+}
+
+long towpin_ioctl_setup(struct towpin_ctx *ctx, void *arg,
+			const struct towpin_uarg *uarg)
+{
+	struct towpin_setup *setup = arg;
+	struct towpin_queue *queue;
+	int ret = 0;
+
+	if (setup->flags || setup->reserved || setup->records_length ||
+	    !setup->entries || setup->entries > TOWPIN_MAX_ENTRIES)
+		return -EINVAL;
+
+	mutex_lock(&ctx->lock);
+	if (ctx->queue) {
+		ret = -EBUSY;
+		goto out;
+	}
+	queue = towpin_queue_create(ctx, setup->entries);
+	if (!queue) {
+		ret = -ENOMEM;
+		goto out;
+	}
+	setup->records_length = (u64)queue->nr_pages << PAGE_SHIFT;
+	ret = towpin_uarg_write(uarg, setup, sizeof(*setup));
+	if (ret)
+		towpin_queue_destroy(queue);
+	else
+		/* Pairs with the acquire of towpin_ctx_queue(). */
+		smp_store_release(&ctx->queue, queue);
+out:
+	mutex_unlock(&ctx->lock);
+	return ret;
+}
