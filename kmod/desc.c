@@ -186,6 +186,7 @@ int towpin_desc_prepare(struct towpin_ctx *ctx, struct towpin_queue *queue,
 	desc->src_off = op->src_off;
 	desc->dst_off = op->dst_off;
 	desc->len = op->len;
+	desc->pattern = op->src_off;	/* FILL has no source */
 	desc->notify_off = op->notify_off;
 	desc->notify_value = op->notify_value;
 	desc->seed = op->seed;
