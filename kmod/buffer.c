@@ -6,12 +6,15 @@
  *
  * Invariants: pages[] never changes between create and destroy; a huge chunk is
  * one compound page, of which pages[] lists every base page, and whose head
- * alone carries our reference; nr_pages counts the entries that are valid, so
- * that the same destroy serves a half-built buffer.
+ * alone carries our reference; they come before all small pages, so that each
+ * begins at an offset that is a multiple of its size, as mapping it whole needs;
+ * nr_pages counts the entries that are valid, so that the same destroy serves a
+ * half-built buffer.
  */
 #include <linux/huge_mm.h>
 #include <linux/mm.h>
 #include <linux/nodemask.h>
+#include <linux/nospec.h>
 #include <linux/overflow.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
@@ -119,8 +122,13 @@ struct towpin_buffer *towpin_buffer_create(u64 length, u32 node, u32 flags)
 	struct towpin_buffer *buffer;
 	int ret;
 
-	if (strict && (node >= MAX_NUMNODES || !node_state(node, N_MEMORY)))
-		return ERR_PTR(-EINVAL);
+	if (strict) {
+		if (node >= MAX_NUMNODES)
+			return ERR_PTR(-EINVAL);
+		node = array_index_nospec(node, MAX_NUMNODES);
+		if (!node_state(node, N_MEMORY))
+			return ERR_PTR(-EINVAL);
+	}
 	if (total > totalram_pages())
 		return ERR_PTR(-ENOMEM);
 
@@ -134,7 +142,7 @@ struct towpin_buffer *towpin_buffer_create(u64 length, u32 node, u32 flags)
 	if (array_size(total, sizeof(*buffer->pages)) > INT_MAX)
 		goto err_uncharge;
 	buffer->pages = kvmalloc_array(total, sizeof(*buffer->pages),
-				       GFP_KERNEL_ACCOUNT);
+				       GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!buffer->pages)
 		goto err_uncharge;
 	ret = towpin_buffer_fill(buffer, total,

@@ -14,15 +14,28 @@
 /* -ENOMEM: over the limit, nothing charged. */
 int towpin_charge(struct towpin_charge *charge, unsigned long pages)
 {
-	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
-	struct user_struct *user = current_user();
-	long was, now;
-
 	charge->user = NULL;
-	charge->pages = pages;
+	charge->pages = 0;
 	if (capable(CAP_IPC_LOCK))
 		return 0;
+	charge->user = get_uid(current_user());
+	if (towpin_charge_more(charge, pages)) {
+		free_uid(charge->user);
+		charge->user = NULL;
+		return -ENOMEM;
+	}
+	return 0;
+}
 
+/* The same for an object that has a charge already, which stays as it was. */
+int towpin_charge_more(struct towpin_charge *charge, unsigned long pages)
+{
+	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+	struct user_struct *user = charge->user;
+	long was, now;
+
+	if (!user)
+		return 0;
 	was = atomic_long_read(&user->locked_vm);
 	do {
 		if (check_add_overflow(was, (long)pages, &now) ||
@@ -30,7 +43,7 @@ int towpin_charge(struct towpin_charge *charge, unsigned long pages)
 			return -ENOMEM;
 	} while (!atomic_long_try_cmpxchg(&user->locked_vm, &was, now));
 
-	charge->user = get_uid(user);
+	charge->pages += pages;
 	towpin_count(TOWPIN_CNT_CHARGED_PAGES, pages);
 	return 0;
 }

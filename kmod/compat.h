@@ -46,6 +46,25 @@ static inline void dma_buf_vunmap_unlocked(struct dma_buf *dmabuf,
 }
 #endif
 
+/*
+ * 6.2: a long-term pin for reading unshares every page that is shared
+ * copy-on-write; before, only anonymous ones.
+ */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
+#define TOWPIN_GUP_UNSHARE 0
+#else
+#define TOWPIN_GUP_UNSHARE (FOLL_WRITE | FOLL_FORCE)
+#endif
+
+/* 6.8: a name for what compilers offer against clearing stack variables. */
+#ifndef __uninitialized
+#if __has_attribute(__uninitialized__)
+#define __uninitialized __attribute__((__uninitialized__))
+#else
+#define __uninitialized
+#endif
+#endif
+
 /* 6.8: the count, always 1, is gone. */
 static inline void towpin_eventfd_signal(struct eventfd_ctx *ctx)
 {

@@ -24,7 +24,6 @@ void towpin_ctx_put(struct towpin_ctx *ctx)
 		return;
 	if (ctx->queue)
 		towpin_queue_destroy(ctx->queue);
-	mutex_destroy(&ctx->lock);
 	towpin_count(TOWPIN_CNT_CONTEXTS, -1);
 	kfree(ctx);
 }
@@ -40,10 +39,9 @@ int towpin_open(struct inode *inode, struct file *file)
 	if (!ctx)
 		return -ENOMEM;
 	refcount_set(&ctx->refs, 1);
-	mutex_init(&ctx->lock);
 	init_waitqueue_head(&ctx->wait);
-	xa_init_flags(&ctx->mems, XA_FLAGS_ALLOC1);
-	xa_init_flags(&ctx->events, XA_FLAGS_ALLOC);
+	xa_init_flags(&ctx->mems, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
+	xa_init_flags(&ctx->events, XA_FLAGS_ALLOC | XA_FLAGS_ACCOUNT);
 	/* 24 bits of it go into operation ids; 0 is no context. */
 	ctx->id = atomic_inc_return(&towpin_ctx_ids);
 	towpin_count(TOWPIN_CNT_CONTEXTS, 1);

@@ -8,7 +8,8 @@
  * reference on every handle and eventfd it names, until it is completed, which
  * happens exactly once.
  */
-#include <linux/bitops.h>
+#include <linux/bits.h>
+#include <linux/errno.h>
 #include <linux/nospec.h>
 #include <linux/overflow.h>
 #include "engine.h"
@@ -91,12 +92,20 @@ static int towpin_op_check(const struct towpin_op *op, unsigned int entries)
 	return 0;
 }
 
+/* What an entry names, referenced. */
+struct towpin_named {
+	struct towpin_mem *src;
+	struct towpin_mem *dst;
+	struct towpin_mem *notify;
+	struct towpin_event *event;
+};
+
 /*
  * A reference on what @handle names, if it has @rights and [@off, @off + @len),
  * which does not wrap, lies within.
  */
-static int towpin_desc_take(struct towpin_ctx *ctx, struct towpin_mem **out,
-			    u32 handle, u32 rights, u64 off, u64 len)
+static int towpin_name_mem(struct towpin_ctx *ctx, struct towpin_mem **out,
+			   u32 handle, u32 rights, u64 off, u64 len)
 {
 	struct towpin_mem *mem = towpin_mem_lookup(ctx, handle);
 	int ret = 0;
@@ -114,50 +123,65 @@ static int towpin_desc_take(struct towpin_ctx *ctx, struct towpin_mem **out,
 	return ret;
 }
 
-static void towpin_desc_put_mems(struct towpin_desc *desc)
+static void towpin_unname(struct towpin_named *named)
 {
-	if (desc->src)
-		towpin_mem_put(desc->src);
-	if (desc->dst)
-		towpin_mem_put(desc->dst);
-	if (desc->notify)
-		towpin_mem_put(desc->notify);
-	desc->src = NULL;
-	desc->dst = NULL;
-	desc->notify = NULL;
+	if (named->src)
+		towpin_mem_put(named->src);
+	if (named->dst)
+		towpin_mem_put(named->dst);
+	if (named->notify)
+		towpin_mem_put(named->notify);
+	if (named->event)
+		towpin_event_put(named->event);
 }
 
-static int towpin_desc_take_all(struct towpin_desc *desc,
-				const struct towpin_op *op)
+/* On an error, @named holds what there is to put. */
+static int towpin_name_all(struct towpin_ctx *ctx, const struct towpin_op *op,
+			   struct towpin_named *named)
 {
-	u8 uses = towpin_opcodes[desc->opcode];
-	struct towpin_ctx *ctx = desc->ctx;
+	u8 uses = towpin_opcodes[array_index_nospec(op->opcode,
+						    ARRAY_SIZE(towpin_opcodes))];
 	int ret = 0;
 
 	if (uses & USES_SRC)
-		ret = towpin_desc_take(ctx, &desc->src, op->src,
-				       TOWPIN_RIGHT_READ, op->src_off, op->len);
+		ret = towpin_name_mem(ctx, &named->src, op->src,
+				      TOWPIN_RIGHT_READ, op->src_off, op->len);
 	if (!ret && uses & USES_DST)
-		ret = towpin_desc_take(ctx, &desc->dst, op->dst,
-				       uses & WRITES_DST ? TOWPIN_RIGHT_WRITE :
-							   TOWPIN_RIGHT_READ,
-				       op->dst_off, op->len);
+		ret = towpin_name_mem(ctx, &named->dst, op->dst,
+				      uses & WRITES_DST ? TOWPIN_RIGHT_WRITE :
+							  TOWPIN_RIGHT_READ,
+				      op->dst_off, op->len);
 	if (!ret && op->flags & TOWPIN_F_STORE) {
 		size_t size = towpin_store_size(op->flags);
 
-		ret = towpin_desc_take(ctx, &desc->notify, op->notify,
-				       TOWPIN_RIGHT_WRITE, op->notify_off,
-				       size);
+		ret = towpin_name_mem(ctx, &named->notify, op->notify,
+				      TOWPIN_RIGHT_WRITE, op->notify_off, size);
 		/* Registered memory may itself begin at an odd address. */
-		if (!ret && desc->notify->first_off % size)
+		if (!ret && named->notify->first_off % size)
 			ret = -EINVAL;
 	}
 	if (!ret && op->flags & TOWPIN_F_EVENTFD) {
-		desc->event = towpin_event_lookup(ctx, op->eventfd);
-		if (!desc->event)
+		named->event = towpin_event_lookup(ctx, op->eventfd);
+		if (!named->event)
 			ret = -ENOENT;
 	}
 	return ret;
+}
+
+/* Take the slot of @record over from whoever had it and is done. */
+static bool towpin_slot_claim(struct towpin_record *record)
+{
+	u8 status = READ_ONCE(record->status);
+
+	return status != TOWPIN_ST_PENDING &&
+	       cmpxchg_acquire(&record->status, status, TOWPIN_ST_PENDING) ==
+	       status;
+}
+
+/* An offset below the length of its memory, for the CPU's guesses as well. */
+static u64 towpin_nospec(u64 off, const struct towpin_mem *mem)
+{
+	return mem ? array_index_nospec(off, mem->length) : off;
 }
 
 /*
@@ -167,6 +191,7 @@ static int towpin_desc_take_all(struct towpin_desc *desc,
 int towpin_desc_prepare(struct towpin_ctx *ctx, struct towpin_queue *queue,
 			const struct towpin_op *op, struct towpin_desc **out)
 {
+	struct towpin_named named = {};
 	struct towpin_desc *desc;
 	unsigned int slot;
 	int ret;
@@ -174,48 +199,65 @@ int towpin_desc_prepare(struct towpin_ctx *ctx, struct towpin_queue *queue,
 	ret = towpin_op_check(op, queue->entries);
 	if (ret)
 		return ret;
+	ret = towpin_name_all(ctx, op, &named);
+	if (ret)
+		goto err_unname;
 	slot = array_index_nospec(op->slot, queue->entries);
-	/* Acquire: the former owner is done with the descriptor. */
-	if (test_and_set_bit_lock(slot, queue->busy))
-		return -EAGAIN;
-
 	desc = &queue->descs[slot];
+	if (!towpin_slot_claim(desc->record)) {
+		ret = -EAGAIN;
+		goto err_unname;
+	}
+
+	desc->src = named.src;
+	desc->dst = named.dst;
+	desc->notify = named.notify;
+	desc->event = named.event;
+	desc->id = (u64)ctx->id << 40 |
+		   (atomic64_inc_return(&ctx->seq) & GENMASK_ULL(39, 0));
 	desc->opcode = op->opcode;
 	desc->hint = op->hint;
 	desc->flags = op->flags;
-	desc->src_off = op->src_off;
-	desc->dst_off = op->dst_off;
+	desc->src_off = towpin_nospec(op->src_off, named.src);
+	desc->dst_off = towpin_nospec(op->dst_off, named.dst);
 	desc->len = op->len;
 	desc->pattern = op->src_off;	/* FILL has no source */
-	desc->notify_off = op->notify_off;
+	desc->notify_off = towpin_nospec(op->notify_off, named.notify);
 	desc->notify_value = op->notify_value;
 	desc->seed = op->seed;
-	desc->engine = TOWPIN_ENGINE_NONE;
 	desc->differs = 0;
 	desc->status = 0;
 	desc->crc = 0;
 	desc->bytes = 0;
 	desc->submit_ns = 0;
 	desc->start_ns = 0;
-	desc->event = NULL;
-
-	ret = towpin_desc_take_all(desc, op);
-	if (ret) {
-		towpin_desc_put_mems(desc);
-		clear_bit_unlock(slot, queue->busy);
-		return ret;
-	}
-	desc->id = (u64)ctx->id << 40 |
-		   (atomic64_inc_return(&ctx->seq) & GENMASK_ULL(39, 0));
-	WRITE_ONCE(towpin_queue_record(queue, slot)->status, TOWPIN_ST_PENDING);
 	*out = desc;
 	return 0;
+
+err_unname:
+	towpin_unname(&named);
+	return ret;
 }
 
-static void towpin_desc_write_record(const struct towpin_desc *desc,
-				     struct towpin_record *record)
+/* What fits the record's byte: user space's errnos, none of the kernel's own. */
+static int towpin_user_errno(int status)
 {
-	record->result = desc->status ? -desc->status : desc->differs;
+	switch (status) {
+	case -ERESTARTSYS:
+	case -ERESTARTNOINTR:
+	case -ERESTARTNOHAND:
+	case -ERESTART_RESTARTBLOCK:
+		return -EINTR;
+	}
+	return status < -U8_MAX ? -EIO : status;
+}
+
+static void towpin_desc_write_record(const struct towpin_desc *desc)
+{
+	struct towpin_record *record = desc->record;
+
+	record->result = desc->status ? -towpin_user_errno(desc->status) :
+					desc->differs;
 	record->engine = desc->engine;
 	record->bytes_completed = lower_32_bits(desc->bytes);
 	record->bytes = desc->bytes;
@@ -225,34 +267,31 @@ static void towpin_desc_write_record(const struct towpin_desc *desc,
 
 /*
  * The operation is over: tell everybody. What must be seen before what: data,
- * notification store, record, eventfd. The slot is free just before its record
- * says so, for whoever reads the record may use the slot at once; from there on
- * @desc can be somebody else's. May sleep.
+ * notification store, record, eventfd. Writing the record's status gives the slot
+ * up: from there on @desc can be somebody else's. May sleep.
  */
 void towpin_desc_complete(struct towpin_desc *desc)
 {
+	struct towpin_named named = { desc->src, desc->dst, desc->notify, NULL };
 	bool out = desc->engine != TOWPIN_ENGINE_INLINE;
 	struct towpin_event *event = desc->event;
 	struct towpin_ctx *ctx = desc->ctx;
-	struct towpin_queue *queue = ctx->queue;
-	struct towpin_record *record = towpin_queue_record(queue, desc->slot);
-	u8 status;
 
 	if (desc->notify && !desc->status)
 		desc->status = towpin_memops_notify(desc);
 	if (trace_towpin_complete_enabled())
 		trace_towpin_complete(desc, ktime_get_ns());
-	towpin_desc_put_mems(desc);
+	/* Before the record: who has read it may detach at once. */
+	towpin_unname(&named);
 
-	towpin_desc_write_record(desc, record);
-	status = desc->status ? TOWPIN_ST_ERROR : TOWPIN_ST_SUCCESS;
+	towpin_desc_write_record(desc);
 	if (out) {
 		atomic_dec(&ctx->inflight);
 		towpin_count(TOWPIN_CNT_INFLIGHT, -1);
 	}
-	clear_bit_unlock(desc->slot, queue->busy);
-	/* Release: user space reads the status first, then the rest. */
-	smp_store_release(&record->status, status);
+	/* Release: user space, and the next owner, read the status first. */
+	smp_store_release(&desc->record->status,
+			  desc->status ? TOWPIN_ST_ERROR : TOWPIN_ST_SUCCESS);
 
 	atomic64_inc(&ctx->completed);
 	if (event) {

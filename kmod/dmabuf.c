@@ -99,12 +99,12 @@ static void towpin_dmabuf_unmap(struct dma_buf_attachment *attach,
 }
 
 /* Hand the pages between the CPU and the devices that have them mapped. */
-void towpin_dmabuf_sync(struct towpin_buffer *buffer,
-			enum dma_data_direction dir, bool for_cpu)
+static void towpin_dmabuf_sync(struct towpin_buffer *buffer,
+			       enum dma_data_direction dir, bool for_cpu)
 {
 	struct towpin_attachment *a;
 
-	mutex_lock(&buffer->lock);
+	lockdep_assert_held(&buffer->lock);
 	list_for_each_entry(a, &buffer->attachments, node) {
 		if (!a->mapped)
 			continue;
@@ -113,34 +113,59 @@ void towpin_dmabuf_sync(struct towpin_buffer *buffer,
 		else
 			dma_sync_sgtable_for_device(a->dev, &a->sgt, dir);
 	}
+}
+
+/*
+ * An operation is about to touch the pages. Where the device has copies of them
+ * (bounce buffers), taking them over once more while another operation writes
+ * would lose what it wrote: so the first one takes them over, and the last one
+ * gives them back.
+ */
+void towpin_dmabuf_begin(struct towpin_buffer *buffer)
+{
+	mutex_lock(&buffer->lock);
+	if (!buffer->cpu_users++)
+		towpin_dmabuf_sync(buffer, DMA_BIDIRECTIONAL, true);
 	mutex_unlock(&buffer->lock);
 }
 
+void towpin_dmabuf_end(struct towpin_buffer *buffer)
+{
+	mutex_lock(&buffer->lock);
+	if (!--buffer->cpu_users)
+		towpin_dmabuf_sync(buffer, DMA_BIDIRECTIONAL, false);
+	mutex_unlock(&buffer->lock);
+}
+
+/* On behalf of user space (DMA_BUF_IOCTL_SYNC) or of an importer. */
 static int towpin_dmabuf_begin_cpu_access(struct dma_buf *dmabuf,
 					  enum dma_data_direction dir)
 {
-	towpin_dmabuf_sync(dmabuf->priv, dir, true);
+	struct towpin_buffer *buffer = dmabuf->priv;
+
+	mutex_lock(&buffer->lock);
+	if (!buffer->cpu_users)
+		towpin_dmabuf_sync(buffer, dir, true);
+	mutex_unlock(&buffer->lock);
 	return 0;
 }
 
 static int towpin_dmabuf_end_cpu_access(struct dma_buf *dmabuf,
 					enum dma_data_direction dir)
 {
-	towpin_dmabuf_sync(dmabuf->priv, dir, false);
+	struct towpin_buffer *buffer = dmabuf->priv;
+
+	mutex_lock(&buffer->lock);
+	towpin_dmabuf_sync(buffer, dir, false);
+	mutex_unlock(&buffer->lock);
 	return 0;
 }
 
-/*
- * An importer may write through its mapping without saying so beforehand, and a
- * read-only one would make it oops: so no mapping without the right to write.
- */
 static int towpin_dmabuf_vmap(struct dma_buf *dmabuf, struct iosys_map *map)
 {
 	struct towpin_buffer *buffer = dmabuf->priv;
 	void *vaddr;
 
-	if (!(towpin_dmabuf_rights(dmabuf) & TOWPIN_RIGHT_WRITE))
-		return -EACCES;
 	vaddr = vmap(buffer->pages, buffer->nr_pages, VM_MAP, PAGE_KERNEL);
 	if (!vaddr)
 		return -ENOMEM;
@@ -184,23 +209,37 @@ static void towpin_dmabuf_release(struct dma_buf *dmabuf)
 	towpin_buffer_put(dmabuf->priv);
 }
 
+#define TOWPIN_DMABUF_OPS_COMMON					\
+	.attach = towpin_dmabuf_attach,					\
+	.detach = towpin_dmabuf_detach,					\
+	.map_dma_buf = towpin_dmabuf_map,				\
+	.unmap_dma_buf = towpin_dmabuf_unmap,				\
+	.begin_cpu_access = towpin_dmabuf_begin_cpu_access,		\
+	.end_cpu_access = towpin_dmabuf_end_cpu_access,			\
+	.mmap = towpin_dmabuf_mmap,					\
+	.release = towpin_dmabuf_release
+
 static const struct dma_buf_ops towpin_dmabuf_ops = {
-	.attach = towpin_dmabuf_attach,
-	.detach = towpin_dmabuf_detach,
-	.map_dma_buf = towpin_dmabuf_map,
-	.unmap_dma_buf = towpin_dmabuf_unmap,
-	.begin_cpu_access = towpin_dmabuf_begin_cpu_access,
-	.end_cpu_access = towpin_dmabuf_end_cpu_access,
-	.mmap = towpin_dmabuf_mmap,
+	TOWPIN_DMABUF_OPS_COMMON,
 	.vmap = towpin_dmabuf_vmap,
 	.vunmap = towpin_dmabuf_vunmap,
-	.release = towpin_dmabuf_release,
+};
+
+/*
+ * An importer may write through a kernel mapping without having said so, and one
+ * that is read-only would make it oops: there is none without the right to write.
+ */
+static const struct dma_buf_ops towpin_dmabuf_read_only_ops = {
+	TOWPIN_DMABUF_OPS_COMMON,
 };
 
 /* NULL: not one of ours. The buffer lives as long as the dma-buf. */
 struct towpin_buffer *towpin_dmabuf_buffer(struct dma_buf *dmabuf)
 {
-	return dmabuf->ops == &towpin_dmabuf_ops ? dmabuf->priv : NULL;
+	if (dmabuf->ops != &towpin_dmabuf_ops &&
+	    dmabuf->ops != &towpin_dmabuf_read_only_ops)
+		return NULL;
+	return dmabuf->priv;
 }
 
 u32 towpin_dmabuf_rights(struct dma_buf *dmabuf)
@@ -214,13 +253,14 @@ u32 towpin_dmabuf_rights(struct dma_buf *dmabuf)
 /* A new descriptor over @buffer, which takes a reference of its own. */
 int towpin_dmabuf_export(struct towpin_buffer *buffer, u32 rights)
 {
+	bool writable = rights & TOWPIN_RIGHT_WRITE;
 	DEFINE_DMA_BUF_EXPORT_INFO(info);
 	struct dma_buf *dmabuf;
 	int fd;
 
-	info.ops = &towpin_dmabuf_ops;
+	info.ops = writable ? &towpin_dmabuf_ops : &towpin_dmabuf_read_only_ops;
 	info.size = (size_t)buffer->nr_pages << PAGE_SHIFT;
-	info.flags = rights & TOWPIN_RIGHT_WRITE ? O_RDWR : O_RDONLY;
+	info.flags = writable ? O_RDWR : O_RDONLY;
 	info.priv = buffer;
 
 	towpin_buffer_get(buffer);

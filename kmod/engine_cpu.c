@@ -6,7 +6,8 @@
  * its workers in the NUMA node that is asked for, runs as many as there are
  * descriptors and cores, and lets the administrator limit and place them through
  * sysfs (devices/virtual/workqueue/towpin). Work goes to the node where the
- * written (or else the read) memory lies.
+ * written (or else the read) memory lies. It is done first come, first served,
+ * and on no process's account.
  */
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
@@ -14,16 +15,19 @@
 #include "engine.h"
 #include "trace.h"
 
+/* More than this would hold the submitter up. */
+#define TOWPIN_INLINE_MOST	1048576U
+
 static unsigned int inline_max = 16384;
 module_param(inline_max, uint, 0644);
 MODULE_PARM_DESC(inline_max,
-		 "Bytes up to which an operation runs in the submitter's own context (default 16384)");
+		 "Bytes up to which an operation runs in the submitter's own context (default 16384, at most 1048576)");
 
 static struct workqueue_struct *towpin_cpu_wq;
 
 unsigned int towpin_engine_inline_max(void)
 {
-	return READ_ONCE(inline_max);
+	return min(READ_ONCE(inline_max), TOWPIN_INLINE_MOST);
 }
 
 static void towpin_cpu_work(struct work_struct *work)

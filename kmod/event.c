@@ -95,12 +95,12 @@ long towpin_ioctl_eventfd_del(struct towpin_ctx *ctx, void *arg,
 
 	if (del->flags || del->fd)
 		return -EINVAL;
-	/* ctx->lock: an index that is reserved but not published stays so. */
-	mutex_lock(&ctx->lock);
+	/* The lock: an index that is reserved but not published stays so. */
+	xa_lock(&ctx->events);
 	event = xa_load(&ctx->events, del->index);
 	if (event)
-		xa_erase(&ctx->events, del->index);
-	mutex_unlock(&ctx->lock);
+		__xa_erase(&ctx->events, del->index);
+	xa_unlock(&ctx->events);
 	if (!event)
 		return -ENOENT;
 	towpin_event_put(event);

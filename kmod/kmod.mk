@@ -20,6 +20,10 @@ kmod:
 	"make: no kernel headers to build the module for; run 'make setup', or give KDIR=/lib/modules/VERSION/build"; exit 1; }
 	@for k in $(KDIRS); do $(MAKE) --no-print-directory kmod-one KDIR=$$k || exit 1; done
 
+.PHONY: kmod-6.12
+kmod-6.12:
+	@$(MAKE) --no-print-directory kmod-one KDIR=/usr/src/linux-headers-$(call kver,6.12)
+
 .PHONY: kmod-one
 kmod-one: M = $(abspath $(O))/kmod/$(call krelease,$(KDIR))
 kmod-one:
@@ -27,5 +31,5 @@ kmod-one:
 	"make: $(KDIR) is not a kernel build directory; install the headers, or give another KDIR"; exit 1; }
 	@mkdir -p $(M) && cp -rsfT $(CURDIR)/kmod $(M)/kmod && \
 	 cp -rsfT $(CURDIR)/uapi $(M)/uapi && ln -sf $(CURDIR)/Kbuild $(M)/Kbuild
-	@$(MAKE) --no-print-directory -C $(KDIR) M=$(M) MAKEFLAGS= \
-		TOWPIN_WERROR=y W=1 $(KARGS) modules
+	@env -u MAKEFLAGS -u O $(MAKE) --no-print-directory -C $(KDIR) M=$(M) \
+		-j$$(nproc) TOWPIN_WERROR=y W=1 $(KARGS) modules

@@ -123,7 +123,7 @@ static long towpin_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	nr = array_index_nospec(nr, ARRAY_SIZE(towpin_ioctls));
 	ret = towpin_ioctl_call(ctx, &towpin_ioctls[nr], (void __user *)arg);
 	if (ret < 0)
-		trace_towpin_error(ctx->id, task_tgid_nr(current), nr, ret);
+		trace_towpin_error(ctx->id, nr, ret);
 	return ret;
 }
 
@@ -144,6 +144,12 @@ static struct miscdevice towpin_misc = {
 	.fops = &towpin_fops,
 	.mode = 0660,
 };
+
+/* For the attachments to other exporters; it does no DMA. */
+struct device *towpin_device(void)
+{
+	return towpin_misc.this_device;
+}
 
 static int __init towpin_init(void)
 {

@@ -5,8 +5,9 @@
  * Invariants: the table holds one reference on each mem, each descriptor one
  * more; the last put releases what is behind. A handle is reserved first and
  * published after the last step that can fail. Only DETACH takes a published one
- * out, under ctx->lock, so that two of them cannot both win. Lookups run under RCU
- * against that: they count only if they raise a refcount that is not zero.
+ * out, under the table's lock, so that two of them cannot both win. Lookups run
+ * under RCU against that: they count only if they raise a refcount that is not
+ * zero.
  */
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
@@ -19,8 +20,10 @@ static void towpin_mem_destroy(struct towpin_mem *mem)
 	if (!mem->dmabuf) {
 		towpin_mem_unpin(mem);
 	} else {
-		if (!mem->buffer)
+		if (!mem->buffer) {
 			dma_buf_vunmap_unlocked(mem->dmabuf, &mem->map);
+			dma_buf_detach(mem->dmabuf, mem->attach);
+		}
 		dma_buf_put(mem->dmabuf);
 	}
 	towpin_count(TOWPIN_CNT_HANDLES, -1);
@@ -38,7 +41,7 @@ void towpin_mem_put(struct towpin_mem *mem)
 		return;
 	}
 	/* Pairs with the barrier of the wait in towpin_mem_drain(). */
-	smp_mb();
+	smp_mb__after_atomic();
 	if (READ_ONCE(mem->detached))
 		wake_up_var(&mem->refs);
 	rcu_read_unlock();
@@ -71,21 +74,39 @@ void towpin_mem_drop_all(struct towpin_ctx *ctx)
 	xa_destroy(&ctx->mems);
 }
 
+/*
+ * Another exporter's memory, as a kernel mapping that stays. An exporter that
+ * moves its memory unless it is pinned (one with a pin operation) does not
+ * promise that; the others keep it in place for as long as it is attached.
+ */
 static int towpin_mem_attach_foreign(struct towpin_mem *mem)
 {
 	int ret;
 
-	if (!mem->dmabuf->ops->vmap)
+	if (!mem->dmabuf->ops->vmap || mem->dmabuf->ops->pin)
 		return -EOPNOTSUPP;
+	mem->attach = dma_buf_attach(mem->dmabuf, towpin_device());
+	if (IS_ERR(mem->attach)) {
+		ret = PTR_ERR(mem->attach);
+		goto err;
+	}
 	ret = dma_buf_vmap_unlocked(mem->dmabuf, &mem->map);
 	if (ret)
-		return ret;
+		goto err_detach;
 	if (mem->map.is_iomem) {
-		dma_buf_vunmap_unlocked(mem->dmabuf, &mem->map);
-		return -EOPNOTSUPP;
+		ret = -EOPNOTSUPP;
+		goto err_vunmap;
 	}
 	mem->vaddr = mem->map.vaddr;
 	return 0;
+
+err_vunmap:
+	dma_buf_vunmap_unlocked(mem->dmabuf, &mem->map);
+err_detach:
+	dma_buf_detach(mem->dmabuf, mem->attach);
+err:
+	/* What exporters say beyond this does not mean here what it means there. */
+	return ret == -ENOMEM ? ret : -EOPNOTSUPP;
 }
 
 /* A mem with one reference, or an error of TOWPIN_IOC_ATTACH. */
@@ -123,30 +144,24 @@ err_free:
 	return ERR_PTR(ret);
 }
 
-/*
- * The CPU is about to read or write: @dir is DMA_FROM_DEVICE to read,
- * DMA_TO_DEVICE to write. Registered memory is the CPU's anyway, and our own
- * buffers are unless a device has them mapped. May sleep.
- */
-int towpin_mem_begin_access(struct towpin_mem *mem, enum dma_data_direction dir)
+int towpin_mem_begin_shared(struct towpin_mem *mem, enum dma_data_direction dir)
 {
-	if (!mem->dmabuf)
-		return 0;
-	if (!mem->buffer)
-		return dma_buf_begin_cpu_access(mem->dmabuf, dir);
-	if (!list_empty_careful(&mem->buffer->attachments))
-		towpin_dmabuf_sync(mem->buffer, dir, true);
-	return 0;
+	int ret;
+
+	if (mem->buffer) {
+		towpin_dmabuf_begin(mem->buffer);
+		return 1;
+	}
+	ret = dma_buf_begin_cpu_access(mem->dmabuf, dir);
+	return ret ? ret : 1;
 }
 
-void towpin_mem_end_access(struct towpin_mem *mem, enum dma_data_direction dir)
+void towpin_mem_end_shared(struct towpin_mem *mem, enum dma_data_direction dir)
 {
-	if (!mem->dmabuf)
-		return;
-	if (!mem->buffer)
+	if (mem->buffer)
+		towpin_dmabuf_end(mem->buffer);
+	else
 		dma_buf_end_cpu_access(mem->dmabuf, dir);
-	else if (!list_empty_careful(&mem->buffer->attachments))
-		towpin_dmabuf_sync(mem->buffer, dir, false);
 }
 
 static int towpin_mem_reserve(struct towpin_ctx *ctx, u32 *handle)
@@ -241,6 +256,8 @@ static int towpin_mem_drain(struct towpin_mem *mem)
 		towpin_mem_put(mem);
 		return -EINTR;
 	}
+	/* After all that was done to the mem under the other references. */
+	smp_acquire__after_ctrl_dep();
 	towpin_mem_destroy(mem);
 	return 0;
 }
@@ -257,7 +274,7 @@ long towpin_ioctl_detach(struct towpin_ctx *ctx, void *arg,
 	if (detach->flags & ~TOWPIN_DETACH_NOWAIT || detach->reserved)
 		return -EINVAL;
 
-	mutex_lock(&ctx->lock);
+	xa_lock(&ctx->mems);
 	mem = xa_load(&ctx->mems, detach->handle);
 	if (!mem) {
 		ret = -ENOENT;
@@ -265,16 +282,19 @@ long towpin_ioctl_detach(struct towpin_ctx *ctx, void *arg,
 		ret = -EBUSY;
 	} else {
 		length = mem->length;
-		xa_erase(&ctx->mems, detach->handle);
+		__xa_erase(&ctx->mems, detach->handle);
 	}
-	mutex_unlock(&ctx->lock);
+	xa_unlock(&ctx->mems);
 	if (ret)
 		return ret;
 
-	if (nowait)
+	if (nowait) {
+		/* As in towpin_mem_drain(). */
+		smp_acquire__after_ctrl_dep();
 		towpin_mem_destroy(mem);
-	else
+	} else {
 		ret = towpin_mem_drain(mem);
+	}
 	trace_towpin_detach(ctx->id, detach->handle, length);
 	return ret;
 }

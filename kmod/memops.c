@@ -10,7 +10,7 @@
  */
 #include <linux/crc32c.h>
 #include <linux/mm.h>
-#include <linux/sched.h>
+#include <linux/sched/signal.h>
 #include <linux/string.h>
 #include "engine.h"
 
@@ -41,14 +41,14 @@ static void *towpin_mem_span(const struct towpin_mem *mem, u64 off, size_t *len)
 	return page_address(mem->pages[pos >> PAGE_SHIFT]) + offset_in_page(pos);
 }
 
-/* False: the context is closing, stop. */
+/* False: stop. Nobody waits for the rest, or the submitter is being killed. */
 static bool towpin_piece_done(struct towpin_desc *desc, size_t len)
 {
 	desc->bytes += len;
 	if (desc->bytes == desc->len)
 		return true;
 	cond_resched();
-	if (!towpin_ctx_closing(desc->ctx))
+	if (!towpin_ctx_closing(desc->ctx) && !fatal_signal_pending(current))
 		return true;
 	desc->status = -ECANCELED;
 	return false;
@@ -206,24 +206,32 @@ static enum dma_data_direction towpin_dst_dir(const struct towpin_desc *desc)
 
 static int towpin_begin_access(struct towpin_desc *desc)
 {
-	int ret = 0;
+	int ret;
 
-	if (desc->src)
+	desc->src_begun = 0;
+	desc->dst_begun = 0;
+	if (desc->src) {
 		ret = towpin_mem_begin_access(desc->src, DMA_FROM_DEVICE);
-	if (ret || !desc->dst)
-		return ret;
-	ret = towpin_mem_begin_access(desc->dst, towpin_dst_dir(desc));
-	if (ret && desc->src)
-		towpin_mem_end_access(desc->src, DMA_FROM_DEVICE);
-	return ret;
+		if (ret < 0)
+			return ret;
+		desc->src_begun = ret;
+	}
+	if (desc->dst) {
+		ret = towpin_mem_begin_access(desc->dst, towpin_dst_dir(desc));
+		if (ret < 0) {
+			towpin_mem_end_access(desc->src, DMA_FROM_DEVICE,
+					      desc->src_begun);
+			return ret;
+		}
+		desc->dst_begun = ret;
+	}
+	return 0;
 }
 
 static void towpin_end_access(struct towpin_desc *desc)
 {
-	if (desc->dst)
-		towpin_mem_end_access(desc->dst, towpin_dst_dir(desc));
-	if (desc->src)
-		towpin_mem_end_access(desc->src, DMA_FROM_DEVICE);
+	towpin_mem_end_access(desc->dst, towpin_dst_dir(desc), desc->dst_begun);
+	towpin_mem_end_access(desc->src, DMA_FROM_DEVICE, desc->src_begun);
 }
 
 void towpin_memops_run(struct towpin_desc *desc)
@@ -238,11 +246,14 @@ void towpin_memops_run(struct towpin_desc *desc)
 	if (desc->status)
 		return;
 
-	desc->crc = ~desc->seed;
 	switch (desc->opcode) {
 	case TOWPIN_OP_COPY:
-	case TOWPIN_OP_COPY_CRC:
 		towpin_copy(desc);
+		break;
+	case TOWPIN_OP_COPY_CRC:
+		desc->crc = ~desc->seed;
+		towpin_copy(desc);
+		desc->crc = ~desc->crc;
 		break;
 	case TOWPIN_OP_FILL:
 		towpin_fill(desc);
@@ -251,34 +262,32 @@ void towpin_memops_run(struct towpin_desc *desc)
 		towpin_compare(desc);
 		break;
 	case TOWPIN_OP_CRC32C:
+		desc->crc = ~desc->seed;
 		towpin_crc(desc, desc->src, desc->src_off);
+		desc->crc = ~desc->crc;
 		break;
 	}
-	if (desc->opcode == TOWPIN_OP_CRC32C ||
-	    desc->opcode == TOWPIN_OP_COPY_CRC)
-		desc->crc = ~desc->crc;
-	else
-		desc->crc = 0;
 	towpin_end_access(desc);
 }
 
 int towpin_memops_notify(struct towpin_desc *desc)
 {
+	bool wide = desc->flags & TOWPIN_F_STORE64;
 	struct towpin_mem *mem = desc->notify;
-	size_t len = sizeof(u64);
+	size_t len = wide ? sizeof(u64) : sizeof(u32);
+	int begun;
 	void *p;
-	int ret;
 
-	ret = towpin_mem_begin_access(mem, DMA_BIDIRECTIONAL);
-	if (ret)
-		return ret;
+	begun = towpin_mem_begin_access(mem, DMA_BIDIRECTIONAL);
+	if (begun < 0)
+		return begun;
 	p = towpin_mem_span(mem, desc->notify_off, &len);
 	/* Whoever sees the value sees the data: make it a release store. */
 	smp_mb();
-	if (desc->flags & TOWPIN_F_STORE64)
+	if (wide)
 		WRITE_ONCE(*(u64 *)p, desc->notify_value);
 	else
 		WRITE_ONCE(*(u32 *)p, desc->notify_value);
-	towpin_mem_end_access(mem, DMA_BIDIRECTIONAL);
+	towpin_mem_end_access(mem, DMA_BIDIRECTIONAL, begun);
 	return 0;
 }

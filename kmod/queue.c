@@ -4,9 +4,9 @@
  *
  * Invariants: a queue is made once and stays until its context ends. Record
  * pages can be mapped but never written by user space, so that what stands in
- * them is the module's word. A slot's busy bit is set from the moment that its
- * descriptor is claimed until just before its record says so; whoever set it
- * owns the descriptor and the record.
+ * them is the module's word: a record's status is also the lock of its slot.
+ * Whoever changes it to TOWPIN_ST_PENDING owns the descriptor and the record,
+ * until it writes another status, which is the last that it does to either.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -18,9 +18,8 @@ void towpin_queue_destroy(struct towpin_queue *queue)
 	unsigned int i;
 
 	for (i = 0; i < queue->nr_pages; i++)
-		__free_page(queue->pages[i]);
+		put_page(queue->pages[i]);
 	kvfree(queue->descs);
-	bitmap_free(queue->busy);
 	kfree(queue);
 }
 
@@ -38,10 +37,9 @@ struct towpin_queue *towpin_queue_create(struct towpin_ctx *ctx,
 	if (!queue)
 		return NULL;
 	queue->entries = entries;
-	queue->busy = bitmap_zalloc(entries, GFP_KERNEL_ACCOUNT);
 	queue->descs = kvcalloc(entries, sizeof(*queue->descs),
 				GFP_KERNEL_ACCOUNT);
-	if (!queue->busy || !queue->descs)
+	if (!queue->descs)
 		goto err;
 	while (queue->nr_pages < DIV_ROUND_UP(bytes, PAGE_SIZE)) {
 		struct page *page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
@@ -53,8 +51,9 @@ struct towpin_queue *towpin_queue_create(struct towpin_ctx *ctx,
 	for (i = 0; i < entries; i++) {
 		queue->descs[i].ctx = ctx;
 		queue->descs[i].slot = i;
+		queue->descs[i].record = towpin_queue_record(queue, i);
+		queue->descs[i].record->status = TOWPIN_ST_UNUSED;
 		towpin_engine_desc_init(&queue->descs[i]);
-		towpin_queue_record(queue, i)->status = TOWPIN_ST_UNUSED;
 	}
 	return queue;
 
@@ -97,30 +96,24 @@ long towpin_ioctl_setup(struct towpin_ctx *ctx, void *arg,
 {
 	struct towpin_setup *setup = arg;
 	struct towpin_queue *queue;
-	int ret = 0;
+	int ret;
 
 	if (setup->flags || setup->reserved || setup->records_length ||
 	    !setup->entries || setup->entries > TOWPIN_MAX_ENTRIES)
 		return -EINVAL;
-
-	mutex_lock(&ctx->lock);
-	if (ctx->queue) {
-		ret = -EBUSY;
-		goto out;
-	}
+	if (towpin_ctx_queue(ctx))
+		return -EBUSY;
 	queue = towpin_queue_create(ctx, setup->entries);
-	if (!queue) {
-		ret = -ENOMEM;
-		goto out;
-	}
+	if (!queue)
+		return -ENOMEM;
 	setup->records_length = (u64)queue->nr_pages << PAGE_SHIFT;
 	ret = towpin_uarg_write(uarg, setup, sizeof(*setup));
+	/* Another thread may have been quicker. Pairs with towpin_ctx_queue(). */
+	if (!ret && cmpxchg_release(&ctx->queue, NULL, queue))
+		ret = -EBUSY;
 	if (ret)
 		towpin_queue_destroy(queue);
 	else
-		/* Pairs with the acquire of towpin_ctx_queue(). */
-		smp_store_release(&ctx->queue, queue);
-out:
-	mutex_unlock(&ctx->lock);
+		wake_up_all(&ctx->wait);	/* those who polled before */
 	return ret;
 }

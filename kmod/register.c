@@ -2,7 +2,7 @@
 /*
  * User memory behind a handle: pinned for good (FOLL_LONGTERM), so that it
  * neither moves nor goes while an engine may touch it, whatever its owner does to
- * the mapping meanwhile. Each page pinned is charged first.
+ * the mapping meanwhile. Pages are charged before they are pinned.
  */
 #include <linux/backing-dev.h>
 #include <linux/mm.h>
@@ -53,8 +53,17 @@ static int towpin_check_vmas(unsigned long start, unsigned long end)
 
 void towpin_mem_unpin(struct towpin_mem *mem)
 {
-	unpin_user_pages_dirty_lock(mem->pages, mem->nr_pinned,
-				    mem->rights & TOWPIN_RIGHT_WRITE);
+	bool dirty = mem->rights & TOWPIN_RIGHT_WRITE;
+	unsigned long done = 0;
+
+	while (done < mem->nr_pinned) {
+		unsigned long batch = min(mem->nr_pinned - done,
+					  TOWPIN_PIN_BATCH);
+
+		unpin_user_pages_dirty_lock(mem->pages + done, batch, dirty);
+		done += batch;
+		cond_resched();
+	}
 	towpin_count(TOWPIN_CNT_REGISTERED_PAGES, -(long)mem->nr_pinned);
 	mem->nr_pinned = 0;
 	kvfree(mem->pages);
@@ -62,23 +71,48 @@ void towpin_mem_unpin(struct towpin_mem *mem)
 	towpin_uncharge(&mem->charge);
 }
 
+/*
+ * How to pin the pages from @addr on, and in @nr, which it lowers, how many of
+ * them that is for. Memory that is only to be read must be the caller's own all
+ * the same: where it is still shared copy-on-write, the kernel either unshares
+ * it by itself or must be made to by asking for a write (TOWPIN_GUP_UNSHARE).
+ */
+static unsigned int towpin_gup_flags(const struct towpin_mem *mem,
+				     unsigned long addr, unsigned long *nr)
+{
+	struct vm_area_struct *vma;
+	unsigned int flags = FOLL_LONGTERM;
+
+	if (mem->rights & TOWPIN_RIGHT_WRITE)
+		return flags | FOLL_WRITE;
+	if (!TOWPIN_GUP_UNSHARE)
+		return flags;
+
+	mmap_read_lock(current->mm);
+	vma = find_vma(current->mm, addr);
+	if (vma && vma->vm_start <= addr) {
+		*nr = min(*nr, (vma->vm_end - addr) >> PAGE_SHIFT);
+		if (vma->vm_flags & VM_READ &&
+		    (vma->vm_flags & (VM_SHARED | VM_MAYWRITE)) == VM_MAYWRITE)
+			flags |= TOWPIN_GUP_UNSHARE;
+	}
+	mmap_read_unlock(current->mm);
+	return flags;
+}
+
 static int towpin_mem_pin(struct towpin_mem *mem, unsigned long start,
 			  unsigned long nr)
 {
-	unsigned int gup = FOLL_LONGTERM;
-
-	if (mem->rights & TOWPIN_RIGHT_WRITE)
-		gup |= FOLL_WRITE;
-
 	while (mem->nr_pinned < nr) {
+		unsigned long addr = start + (mem->nr_pinned << PAGE_SHIFT);
 		unsigned long batch = min(nr - mem->nr_pinned,
 					  TOWPIN_PIN_BATCH);
+		unsigned int gup = towpin_gup_flags(mem, addr, &batch);
 		long got;
 
-		if (signal_pending(current))
+		if (fatal_signal_pending(current))
 			return -EINTR;
-		got = pin_user_pages_fast(start + (mem->nr_pinned << PAGE_SHIFT),
-					  batch, gup,
+		got = pin_user_pages_fast(addr, batch, gup,
 					  mem->pages + mem->nr_pinned);
 		if (got < 0)
 			return got;
@@ -90,6 +124,26 @@ static int towpin_mem_pin(struct towpin_mem *mem, unsigned long start,
 		cond_resched();
 	}
 	return 0;
+}
+
+/*
+ * A pin of a part keeps all of a huge page from being freed: count it whole, as
+ * io_uring does. The pages pinned are charged one by one already.
+ */
+static int towpin_mem_charge_huge(struct towpin_mem *mem)
+{
+	const struct page *last = NULL;
+	unsigned long i, whole = 0;
+
+	for (i = 0; i < mem->nr_pinned; i++) {
+		struct page *head = compound_head(mem->pages[i]);
+
+		if (head != last)
+			whole += compound_nr(head);
+		last = head;
+	}
+	return whole > mem->nr_pinned ?
+	       towpin_charge_more(&mem->charge, whole - mem->nr_pinned) : 0;
 }
 
 /* A mem with one reference, or an error of TOWPIN_IOC_REGISTER. */
@@ -104,6 +158,8 @@ struct towpin_mem *towpin_mem_register(u64 addr, u64 length, u32 flags)
 		return ERR_PTR(-EINVAL);
 	if (length > TOWPIN_MAX_LENGTH || check_add_overflow(addr, length, &end))
 		return ERR_PTR(-EOVERFLOW);
+	addr = untagged_addr(addr);
+	end = addr + length;
 	if (!access_ok(u64_to_user_ptr(addr), length))
 		return ERR_PTR(-EFAULT);
 	start = addr & PAGE_MASK;
@@ -130,12 +186,14 @@ struct towpin_mem *towpin_mem_register(u64 addr, u64 length, u32 flags)
 	if (ret)
 		goto err_free;
 	mem->pages = kvmalloc_array(nr, sizeof(*mem->pages),
-				    GFP_KERNEL_ACCOUNT);
+				    GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!mem->pages) {
 		ret = -ENOMEM;
 		goto err_uncharge;
 	}
 	ret = towpin_mem_pin(mem, start, nr);
+	if (!ret)
+		ret = towpin_mem_charge_huge(mem);
 	if (ret)
 		goto err_unpin;
 	towpin_count(TOWPIN_CNT_HANDLES, 1);

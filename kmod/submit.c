@@ -7,7 +7,7 @@
  * those before it are under way, it and the rest have had no effect. No lock is
  * held while an operation runs.
  */
-#include <linux/sched.h>
+#include <linux/sched/signal.h>
 #include <linux/uaccess.h>
 #include "engine.h"
 #include "trace.h"
@@ -25,8 +25,7 @@ static bool towpin_desc_timed(void)
 static void towpin_desc_run_inline(struct towpin_desc *desc)
 {
 	desc->engine = TOWPIN_ENGINE_INLINE;
-	trace_towpin_submit(desc, task_tgid_nr(current),
-			    atomic_read(&desc->ctx->inflight));
+	trace_towpin_submit(desc, atomic_read(&desc->ctx->inflight));
 	desc->start_ns = desc->submit_ns;
 	trace_towpin_engine_start(desc);
 	towpin_memops_run(desc);
@@ -39,11 +38,12 @@ static void towpin_desc_start(struct towpin_desc *desc,
 {
 	struct towpin_ctx *ctx = desc->ctx;
 
+	u32 depth = atomic_inc_return(&ctx->inflight) - 1;
+
 	desc->engine = engine->id;
 	towpin_ctx_get(ctx);
 	towpin_count(TOWPIN_CNT_INFLIGHT, 1);
-	trace_towpin_submit(desc, task_tgid_nr(current),
-			    atomic_inc_return(&ctx->inflight) - 1);
+	trace_towpin_submit(desc, depth);
 	engine->submit(desc);
 }
 
@@ -65,22 +65,42 @@ static int towpin_submit_one(struct towpin_ctx *ctx, struct towpin_queue *queue,
 	return 0;
 }
 
+/*
+ * Entries from @from on: how many of them are in @ops now, or a negative errno.
+ * A constant size spares a single entry the checks of the general copy.
+ */
+static int towpin_submit_fetch(struct towpin_op *ops,
+			       const struct towpin_op __user *from, u32 left)
+{
+	u32 n = min_t(u32, left, TOWPIN_SUBMIT_CHUNK);
+	unsigned long missed;
+
+	if (n == 1)
+		missed = copy_from_user(ops, from, sizeof(*ops));
+	else
+		missed = copy_from_user(ops, from, n * sizeof(*ops));
+	return missed ? -EFAULT : n;
+}
+
 static int towpin_submit_all(struct towpin_ctx *ctx, struct towpin_queue *queue,
 			     struct towpin_submit *submit)
 {
 	const struct towpin_op __user *user = u64_to_user_ptr(submit->ops);
-	struct towpin_op ops[TOWPIN_SUBMIT_CHUNK];
+	/* Written by the fetch, as far as it says: clearing it would cost more. */
+	struct towpin_op ops[TOWPIN_SUBMIT_CHUNK] __uninitialized;
 	u32 i, in = 0;
 	int ret;
 
 	for (i = 0; i < submit->nr; i++) {
 		if (i == in) {
-			u32 n = min_t(u32, submit->nr - in, ARRAY_SIZE(ops));
-
-			if (copy_from_user(ops, user + in, n * sizeof(*ops)))
-				return -EFAULT;
-			in += n;
+			if (i && fatal_signal_pending(current))
+				return -EINTR;
 			cond_resched();
+			ret = towpin_submit_fetch(ops, user + in,
+						  submit->nr - in);
+			if (ret < 0)
+				return ret;
+			in += ret;
 		}
 		ret = towpin_submit_one(ctx, queue,
 					&ops[i % TOWPIN_SUBMIT_CHUNK]);

@@ -19,11 +19,11 @@
  *
  * Locks, outermost first:
  *   dma_resv of an importer or mmap_lock   (taken by callers of our dma-buf ops)
- *   ctx->lock          SETUP, DETACH, EVENTFD_DEL, each against itself
- *   buffer->lock       buffer->attachments
+ *   buffer->lock       buffer->attachments, buffer->cpu_users
  * Handle and eventfd tables are xarrays: changed under their own lock, read
  * under RCU, an entry being valid only once its refcount was raised from
- * non-zero. Submission takes no lock at all.
+ * non-zero. Submission takes no lock at all, and none is held across pinning,
+ * allocation or an access to user memory.
  */
 #ifndef TOWPIN_KMOD_H
 #define TOWPIN_KMOD_H
@@ -67,6 +67,7 @@ struct towpin_charge {
 };
 
 int towpin_charge(struct towpin_charge *charge, unsigned long pages);
+int towpin_charge_more(struct towpin_charge *charge, unsigned long pages);
 void towpin_uncharge(struct towpin_charge *charge);
 
 /* ---- buffer.c: pages allocated by us ---- */
@@ -78,8 +79,9 @@ struct towpin_buffer {
 	unsigned long nr_huge;		/* of them in 2 MiB pages */
 	struct page **pages;		/* one entry per base page */
 	struct towpin_charge charge;
-	struct mutex lock;		/* attachments */
-	struct list_head attachments;	/* protected by lock */
+	struct mutex lock;		/* the two below */
+	struct list_head attachments;
+	unsigned int cpu_users;		/* operations that touch the pages now */
 };
 
 struct towpin_buffer *towpin_buffer_create(u64 length, u32 node, u32 flags);
@@ -91,8 +93,8 @@ void towpin_buffer_put(struct towpin_buffer *buffer);
 int towpin_dmabuf_export(struct towpin_buffer *buffer, u32 rights);
 struct towpin_buffer *towpin_dmabuf_buffer(struct dma_buf *dmabuf);
 u32 towpin_dmabuf_rights(struct dma_buf *dmabuf);
-void towpin_dmabuf_sync(struct towpin_buffer *buffer,
-			enum dma_data_direction dir, bool for_cpu);
+void towpin_dmabuf_begin(struct towpin_buffer *buffer);
+void towpin_dmabuf_end(struct towpin_buffer *buffer);
 
 /* ---- mem.c, register.c: what a handle names ---- */
 
@@ -110,6 +112,7 @@ struct towpin_mem {
 	void *vaddr;
 	struct dma_buf *dmabuf;		/* NULL: registered user memory */
 	struct towpin_buffer *buffer;	/* ours, kept by dmabuf; else NULL */
+	struct dma_buf_attachment *attach;	/* foreign: keeps it in place */
 	struct iosys_map map;		/* foreign: its vmap */
 	unsigned long nr_pinned;	/* registered: pages pinned */
 	struct towpin_charge charge;
@@ -124,8 +127,29 @@ void towpin_mem_drop_all(struct towpin_ctx *ctx);
 struct towpin_mem *towpin_mem_attach(int fd);
 struct towpin_mem *towpin_mem_register(u64 addr, u64 length, u32 flags);
 void towpin_mem_unpin(struct towpin_mem *mem);
-int towpin_mem_begin_access(struct towpin_mem *mem, enum dma_data_direction dir);
-void towpin_mem_end_access(struct towpin_mem *mem, enum dma_data_direction dir);
+int towpin_mem_begin_shared(struct towpin_mem *mem, enum dma_data_direction dir);
+void towpin_mem_end_shared(struct towpin_mem *mem, enum dma_data_direction dir);
+
+/*
+ * The CPU is about to read (@dir DMA_FROM_DEVICE) or write. Registered memory is
+ * the CPU's anyway, and our own buffers are unless a device is attached. 0, or 1,
+ * which the end must be given, or a negative errno. May sleep.
+ */
+static inline int towpin_mem_begin_access(struct towpin_mem *mem,
+					  enum dma_data_direction dir)
+{
+	if (!mem->dmabuf ||
+	    (mem->buffer && list_empty_careful(&mem->buffer->attachments)))
+		return 0;
+	return towpin_mem_begin_shared(mem, dir);
+}
+
+static inline void towpin_mem_end_access(struct towpin_mem *mem,
+					 enum dma_data_direction dir, int begun)
+{
+	if (begun)
+		towpin_mem_end_shared(mem, dir);
+}
 
 /* ---- event.c ---- */
 
@@ -147,6 +171,7 @@ struct towpin_desc {
 	struct towpin_mem *dst;
 	struct towpin_mem *notify;
 	struct towpin_event *event;
+	struct towpin_record *record;	/* the slot's, for good */
 	struct work_struct work;	/* the cpu engine's */
 	u64 id;
 	u64 src_off;
@@ -156,10 +181,12 @@ struct towpin_desc {
 	u64 notify_off;
 	u64 notify_value;
 	u32 seed;
-	u16 slot;
+	u16 slot;			/* which of the queue, for good */
 	u16 flags;
 	u8 opcode;
 	u8 hint;
+	u8 src_begun;			/* of towpin_mem_begin_access() */
+	u8 dst_begun;
 
 	/* the result, written by whoever executes it */
 	u8 engine;
@@ -184,7 +211,6 @@ void towpin_desc_complete(struct towpin_desc *desc);
 struct towpin_queue {
 	unsigned int entries;
 	unsigned int nr_pages;
-	unsigned long *busy;		/* bit set: the slot's descriptor is out */
 	struct towpin_desc *descs;	/* one a slot */
 	struct page *pages[TOWPIN_MAX_ENTRIES *
 			   sizeof(struct towpin_record) / PAGE_SIZE];
@@ -213,8 +239,7 @@ struct towpin_ctx {
 	atomic_t inflight;		/* descriptors out */
 	struct xarray mems;		/* handle -> mem */
 	struct xarray events;		/* index -> event */
-	struct mutex lock;		/* SETUP, DETACH, EVENTFD_DEL */
-	struct towpin_queue *queue;	/* set once under lock, then constant */
+	struct towpin_queue *queue;	/* set once, then constant */
 	atomic64_t seq;			/* operations ever accepted */
 	atomic64_t completed;		/* operations ever completed */
 	atomic64_t taken;		/* of them, told by read(2) */
@@ -232,6 +257,10 @@ static inline struct towpin_queue *towpin_ctx_queue(struct towpin_ctx *ctx)
 	/* Pairs with the release in SETUP; the queue never changes again. */
 	return smp_load_acquire(&ctx->queue);
 }
+
+/* ---- main.c ---- */
+
+struct device *towpin_device(void);
 
 /* ---- ioctls; the argument is our copy, filled up with zeros ---- */
 

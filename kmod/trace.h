@@ -4,7 +4,8 @@
  * fields stay, new fields go to the end. All are flat integers, so that classic
  * tracepoints can be used with no BTF of the module. "op" is the operation id
  * of the completion record, "ctx" numbers the open files, "buf" the buffers
- * (0: not one of ours); times are nanoseconds, 0 where nobody measured.
+ * (0: not one of ours), "pid" is the calling process; times are nanoseconds, 0
+ * where nobody measured.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM towpin
@@ -12,6 +13,7 @@
 #if !defined(TOWPIN_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
 #define TOWPIN_TRACE_H
 
+#include <linux/sched.h>
 #include <linux/tracepoint.h>
 
 TRACE_EVENT(towpin_buf_create,
@@ -120,8 +122,8 @@ static inline u64 towpin_trace_span(u64 from, u64 to)
 
 /* Accepted: in flight from here on. "depth": others in flight. */
 TRACE_EVENT(towpin_submit,
-	TP_PROTO(const struct towpin_desc *desc, u32 pid, u32 depth),
-	TP_ARGS(desc, pid, depth),
+	TP_PROTO(const struct towpin_desc *desc, u32 depth),
+	TP_ARGS(desc, depth),
 	TP_STRUCT__entry(
 		__field(u64, op)
 		__field(u32, ctx)
@@ -137,7 +139,7 @@ TRACE_EVENT(towpin_submit,
 	TP_fast_assign(
 		__entry->op = desc->id;
 		__entry->ctx = desc->ctx->id;
-		__entry->pid = pid;
+		__entry->pid = task_tgid_nr(current);
 		__entry->opcode = desc->opcode;
 		__entry->hint = desc->hint;
 		__entry->slot = desc->slot;
@@ -209,8 +211,8 @@ TRACE_EVENT(towpin_complete,
 );
 
 TRACE_EVENT(towpin_wait_begin,
-	TP_PROTO(u32 ctx, u32 pid, u32 nr, u32 min_done, u64 deadline),
-	TP_ARGS(ctx, pid, nr, min_done, deadline),
+	TP_PROTO(u32 ctx, u32 nr, u32 min_done, u64 deadline),
+	TP_ARGS(ctx, nr, min_done, deadline),
 	TP_STRUCT__entry(
 		__field(u32, ctx)
 		__field(u32, pid)
@@ -220,7 +222,7 @@ TRACE_EVENT(towpin_wait_begin,
 	),
 	TP_fast_assign(
 		__entry->ctx = ctx;
-		__entry->pid = pid;
+		__entry->pid = task_tgid_nr(current);
 		__entry->nr = nr;
 		__entry->min_done = min_done;
 		__entry->deadline = deadline;
@@ -231,8 +233,8 @@ TRACE_EVENT(towpin_wait_begin,
 );
 
 TRACE_EVENT(towpin_wait_end,
-	TP_PROTO(u32 ctx, u32 pid, u32 done, s32 status, u64 wait_ns),
-	TP_ARGS(ctx, pid, done, status, wait_ns),
+	TP_PROTO(u32 ctx, u32 done, s32 status, u64 wait_ns),
+	TP_ARGS(ctx, done, status, wait_ns),
 	TP_STRUCT__entry(
 		__field(u32, ctx)
 		__field(u32, pid)
@@ -242,7 +244,7 @@ TRACE_EVENT(towpin_wait_end,
 	),
 	TP_fast_assign(
 		__entry->ctx = ctx;
-		__entry->pid = pid;
+		__entry->pid = task_tgid_nr(current);
 		__entry->done = done;
 		__entry->status = status;
 		__entry->wait_ns = wait_ns;
@@ -254,8 +256,8 @@ TRACE_EVENT(towpin_wait_end,
 
 /* An ioctl ("nr" of its number) is refused; status is the negative errno. */
 TRACE_EVENT(towpin_error,
-	TP_PROTO(u32 ctx, u32 pid, u32 nr, s32 status),
-	TP_ARGS(ctx, pid, nr, status),
+	TP_PROTO(u32 ctx, u32 nr, s32 status),
+	TP_ARGS(ctx, nr, status),
 	TP_STRUCT__entry(
 		__field(u32, ctx)
 		__field(u32, pid)
@@ -264,7 +266,7 @@ TRACE_EVENT(towpin_error,
 	),
 	TP_fast_assign(
 		__entry->ctx = ctx;
-		__entry->pid = pid;
+		__entry->pid = task_tgid_nr(current);
 		__entry->nr = nr;
 		__entry->status = status;
 	),

@@ -84,15 +84,14 @@ static int towpin_wait_traced(struct towpin_ctx *ctx,
 			      struct towpin_queue *queue, const u32 *slots,
 			      u32 nr, struct towpin_wait *wait)
 {
-	u32 pid = task_tgid_nr(current);
 	u64 begin;
 	int ret;
 
-	trace_towpin_wait_begin(ctx->id, pid, nr, wait->min, wait->deadline);
+	trace_towpin_wait_begin(ctx->id, nr, wait->min, wait->deadline);
 	begin = trace_towpin_wait_end_enabled() ? ktime_get_ns() : 0;
 	ret = towpin_wait_done(ctx, queue, slots, nr, wait);
 	if (trace_towpin_wait_end_enabled())
-		trace_towpin_wait_end(ctx->id, pid, wait->done, ret,
+		trace_towpin_wait_end(ctx->id, wait->done, ret,
 				      begin ? ktime_get_ns() - begin : 0);
 	return ret;
 }
@@ -142,12 +141,13 @@ out:
 __poll_t towpin_poll(struct file *file, struct poll_table_struct *table)
 {
 	struct towpin_ctx *ctx = file->private_data;
-	struct towpin_queue *queue = towpin_ctx_queue(ctx);
+	struct towpin_queue *queue;
 	__poll_t mask = 0;
 
+	poll_wait(file, &ctx->wait, table);
+	queue = towpin_ctx_queue(ctx);
 	if (!queue)
 		return EPOLLERR;
-	poll_wait(file, &ctx->wait, table);
 	if (atomic64_read(&ctx->completed) != atomic64_read(&ctx->taken))
 		mask |= EPOLLIN | EPOLLRDNORM;
 	if (atomic_read(&ctx->inflight) < queue->entries)
@@ -158,7 +158,8 @@ __poll_t towpin_poll(struct file *file, struct poll_table_struct *table)
 /* Completions since the last call; two readers never get the same one. */
 static u64 towpin_take_completed(struct towpin_ctx *ctx)
 {
-	s64 taken = atomic64_read(&ctx->taken);
+	/* Acquire: what was completed by then is read as completed below. */
+	s64 taken = atomic64_read_acquire(&ctx->taken);
 	s64 completed;
 
 	do {

@@ -202,6 +202,42 @@ TEST_F(mem, register_unaligned)
 	close(fd);
 }
 
+/* Memory that was only read so far is the caller's own all the same. */
+TEST_F(mem, register_read_only_follows_writes)
+{
+	int exe = open("/proc/self/exe", O_RDONLY), fd, buf, kind, reg;
+	char *q;
+
+	fd = buf_create(self->dev, 4096);
+	q = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	buf = mem_attach(self->dev, fd);
+	for (kind = 0; kind < 2; kind++) {
+		char *p = kind ? mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+				      MAP_PRIVATE, exe, 0) : map_anon(4096);
+
+		ASSERT_EQ(kind ? 0x7f : 0, *(volatile char *)p);
+		reg = mem_register(self->dev, p, 4096, TOWPIN_REG_READ_ONLY);
+		ASSERT_LT(0, reg);
+		memset(p, 0x44, 4096);
+		ASSERT_EQ(0, copy(self->dev, buf, 0, reg, 0, 4096));
+		EXPECT_EQ(0x44, q[0]);
+		EXPECT_EQ(0x44, q[4095]);
+		ASSERT_EQ(0, mem_detach(self->dev, reg, 0));
+		munmap(p, 4096);
+	}
+	/* No right to read, no handle. */
+	EXPECT_EQ(0, mprotect(q, 4096, PROT_NONE));
+	EXPECT_EQ(-EFAULT, mem_register(self->dev, q, 4096,
+					TOWPIN_REG_READ_ONLY));
+	munmap(q, 4096);
+	q = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	EXPECT_EQ(-EFAULT, mem_register(self->dev, q, 4096,
+					TOWPIN_REG_READ_ONLY));
+	munmap(q, 4096);
+	close(fd);
+	close(exe);
+}
+
 static int round_trip(int dev, char *p, size_t length)
 {
 	int reg = mem_register(dev, p, length, 0), ret;
@@ -344,6 +380,42 @@ TEST_F(mem, register_is_charged)
 	ASSERT_EQ(child, waitpid(child, &status, 0));
 	EXPECT_EQ(0, status);
 	munmap(p, KIB(128));
+}
+
+/* A small part of a huge page keeps all of it, and is charged like that. */
+TEST_F(mem, register_charges_huge_pages_whole)
+{
+	struct rlimit limit = { MIB(6), MIB(6) };
+	int status;
+	pid_t child = fork();
+
+	if (!child) {
+		int fd, held = 0;
+		char *p;
+
+		if (setrlimit(RLIMIT_MEMLOCK, &limit) || setgroups(0, NULL) ||
+		    setresuid(65534, 65534, 65534))
+			_exit(100);
+		for (; held < 10; held++) {
+			int ret;
+
+			fd = buf_create(self->dev, HUGE);
+			if (fd < 0)
+				break;
+			p = mmap(NULL, HUGE, PROT_READ | PROT_WRITE, MAP_SHARED,
+				 fd, 0);
+			ret = mem_register(self->dev, p + 100, 8, 0);
+			munmap(p, HUGE);
+			close(fd);
+			if (ret < 0)
+				break;
+		}
+		/* Whatever is held, with the buffer last tried, is in the limit. */
+		_exit(held <= 3 && counter("registered_pages") == held &&
+		      counter("charged_pages") <= 3 * 512 ? 0 : 1);
+	}
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, status);
 }
 
 TEST_F_TIMEOUT(mem, register_detach_cycles, 240)

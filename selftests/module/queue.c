@@ -91,6 +91,25 @@ TEST_F(queue, before_setup)
 	close(dev);
 }
 
+/* Who polls before SETUP is woken by it, and by completions after it. */
+TEST_F(queue, polled_before_setup)
+{
+	struct towpin_op op = { .opcode = TOWPIN_OP_NOP };
+	struct epoll_event event = { .events = EPOLLIN };
+	int dev = dev_open(), epoll = epoll_create1(0);
+
+	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_ADD, dev, &event));
+	EXPECT_EQ(1, epoll_wait(epoll, &event, 1, 0));
+	EXPECT_EQ(EPOLLERR, event.events);
+	ASSERT_EQ(0, dev_setup(dev, 4, NULL));
+	EXPECT_EQ(0, epoll_wait(epoll, &event, 1, 0));
+	ASSERT_EQ(0, dev_submit(dev, &op, 1, NULL));
+	EXPECT_EQ(1, epoll_wait(epoll, &event, 1, 1000));
+	EXPECT_EQ(EPOLLIN, event.events);
+	close(epoll);
+	close(dev);
+}
+
 TEST_F(queue, records_cannot_be_written)
 {
 	void *p;
@@ -363,6 +382,39 @@ TEST_F(queue, notification_and_eventfd)
 	op.notify = mem_register(self->dev, self->p + 2, 4096, 0);
 	ASSERT_EQ(-EINVAL, dev_submit(self->dev, &op, 1, NULL));
 	close(efd);
+}
+
+/* The last bytes of a memory can be stored to, whatever its size. */
+TEST_F(queue, store_at_the_end)
+{
+	static const uint64_t lengths[] = { 4096, 8192, MIB(2), MIB(2) + 4096,
+					    MIB(16) };
+	size_t i;
+
+	for (i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		uint64_t length = lengths[i];
+		int fd = buf_create(self->dev, length);
+		struct towpin_op op = {
+			.opcode = TOWPIN_OP_NOP, .flags = TOWPIN_F_STORE32,
+			.notify = mem_attach(self->dev, fd),
+			.notify_off = length - 4, .notify_value = 0xabcdef01,
+		};
+		char *p = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED,
+			       fd, 0);
+		uint32_t last;
+
+		ASSERT_EQ(0, dev_submit(self->dev, &op, 1, NULL));
+		memcpy(&last, p + length - 4, 4);
+		EXPECT_EQ(0xabcdef01, last);
+		op.flags = TOWPIN_F_STORE64;
+		op.notify_off = length - 8;
+		op.notify_value = 0x1111111122222222;
+		ASSERT_EQ(0, dev_submit(self->dev, &op, 1, NULL));
+		memcpy(&last, p + length - 4, 4);
+		EXPECT_EQ(0x11111111, last);
+		munmap(p, length);
+		close(fd);
+	}
 }
 
 TEST_F(queue, eventfd_errors)

@@ -175,11 +175,13 @@ struct towpin_buf_info {
  * @rights: out, TOWPIN_RIGHT_* as @fd was opened
  * @reserved: must be 0
  *
- * The handle keeps the dma-buf alive: @fd may be closed.
+ * The handle keeps the dma-buf alive: @fd may be closed. Operations on another
+ * exporter's memory wait for its implicit fences, those on towpin buffers do not:
+ * where a device has one mapped, DMA_BUF_IOCTL_SYNC waits.
  *
  * Errors: EBADF (@fd is not open), EINVAL (not a dma-buf), EOPNOTSUPP (the
- * exporter offers no CPU mapping, or one of device memory), ENOSPC (all handles
- * are in use), ENOMEM.
+ * exporter offers no CPU mapping that stays, or one of device memory), ENOSPC
+ * (all handles are in use), ENOMEM.
  */
 struct towpin_attach {
 	__u32 size;
@@ -203,18 +205,20 @@ struct towpin_attach {
  * @reserved: must be 0
  *
  * The pages behind [@addr, @addr + @length) are pinned until DETACH, and each
- * is charged once to RLIMIT_MEMLOCK (unless CAP_IPC_LOCK); a page that two
- * registrations name is pinned, and charged, twice. The handle means those
- * pages: unmapping the range does not end it, and a new mapping in its place is
- * not reached by it. Private anonymous, THP, hugetlb, memfd and shmem memory,
- * private file mappings, and mappings of towpin buffers can be registered.
+ * is charged once to RLIMIT_MEMLOCK (unless CAP_IPC_LOCK), a huge page whole, as
+ * it is kept whole; what two registrations name is charged twice. The handle
+ * means those pages: unmapping the range does not end it, and a new mapping in
+ * its place is not reached by it. Private anonymous, THP, hugetlb, memfd and
+ * shmem memory, private file mappings, and mappings of towpin buffers can be
+ * registered.
  *
  * Errors: EINVAL (@length 0), EOVERFLOW (the range wraps, or @length is above
  * TOWPIN_MAX_LENGTH), EFAULT (a part is not mapped, not writable without
  * TOWPIN_REG_READ_ONLY, or has no pages behind it, as a device's registers),
  * EOPNOTSUPP (a shared mapping of a file whose filesystem tracks writes),
  * ENOMEM (RLIMIT_MEMLOCK or memory exhausted), ENOSPC (handles), EINTR
- * (a signal while pinning).
+ * (killed while pinning), EBUSY (a page cannot be moved to where it may stay),
+ * EHWPOISON (a page's memory has failed).
  */
 struct towpin_register {
 	__u32 size;
@@ -342,7 +346,7 @@ struct towpin_op {
  * struct towpin_record - result of the operation last submitted to a slot
  * @status: TOWPIN_ST_*; read it with acquire order before the rest
  * @result: COMPARE: 0 equal, 1 different; TOWPIN_ST_ERROR: errno, ECANCELED
- *	when the context was closed first; else 0
+ *	when the context was closed, or the submitter killed, first; else 0
  * @engine: TOWPIN_ENGINE_* that moved the bytes
  * @reserved: 0
  * @bytes_completed: low 32 bits of @bytes
@@ -376,13 +380,14 @@ struct towpin_record {
  * @accepted: out, how many of them, from the first, are in flight
  * @reserved: must be 0
  *
- * Each entry is read once, checked, and started before the next is looked at.
- * At the first that is refused the call fails with that entry's error:
- * @accepted operations before it are in flight (or done), it and those after it
- * were not touched. Short ones (towpin_info.inline_max) run within the call.
+ * Each entry is read once, and checked and started in order. At the first that
+ * is refused the call fails with that entry's error: @accepted operations before
+ * it are in flight (or done), it and those after it were not touched. Short ones
+ * (towpin_info.inline_max) run within the call.
  *
- * Errors: ENXIO (no SETUP yet), EINVAL (@nr, @op_size), EFAULT (@ops or the
- * argument cannot be read or written); of an entry: EINVAL (opcode, hint, flags,
+ * Errors: ENXIO (no SETUP yet), EINVAL (@nr, @op_size), EFAULT (the argument
+ * cannot be written, or a part of @ops not read: then some that can be before it
+ * may be refused as well), EINTR (killed); of an entry: EINVAL (opcode, hint, flags,
  * slot or eventfd out of range, length 0, unaligned notify_off, a field set that
  * its opcode does not use, both STORE flags), EOVERFLOW (length above
  * TOWPIN_MAX_LENGTH, or offset plus length wraps), ERANGE (offset plus length
@@ -415,7 +420,7 @@ struct towpin_submit {
  * has taken, POLLOUT while not all slots are in flight. read(2) of 8 bytes takes
  * the number of completions since the last read (blocks for one unless
  * O_NONBLOCK: EAGAIN); a shorter buffer is EINVAL. Both may be used with epoll,
- * edge or level triggered.
+ * edge or level triggered. Before SETUP poll(2) says POLLERR.
  *
  * Errors: ENXIO (no SETUP yet), EINVAL (@nr, @min, a slot out of range), ETIME
  * (@deadline passed; @done is written), EINTR (a signal), EFAULT, ENOMEM.
