@@ -12,6 +12,7 @@
 #include <linux/errno.h>
 #include <linux/nospec.h>
 #include <linux/overflow.h>
+#include <linux/rcupdate.h>
 #include "engine.h"
 #include "trace.h"
 
@@ -101,8 +102,8 @@ struct towpin_named {
 };
 
 /*
- * A reference on what @handle names, if it has @rights and [@off, @off + @len),
- * which does not wrap, lies within.
+ * A reference in @out on what @handle names, which must have @rights and contain
+ * [@off, @off + @len), which does not wrap. The caller is in an RCU section.
  */
 static int towpin_name_mem(struct towpin_ctx *ctx, struct towpin_mem **out,
 			   u32 handle, u32 rights, u64 off, u64 len)
@@ -112,27 +113,21 @@ static int towpin_name_mem(struct towpin_ctx *ctx, struct towpin_mem **out,
 
 	if (!mem)
 		return -ENOENT;
+	*out = mem;
 	if ((mem->rights & rights) != rights)
 		ret = -EACCES;
 	else if (off > mem->length || len > mem->length - off)
 		ret = -ERANGE;
-	if (ret)
-		towpin_mem_put(mem);
-	else
-		*out = mem;
 	return ret;
 }
 
-static void towpin_unname(struct towpin_named *named)
+static void towpin_put_mems(struct towpin_mem *src, struct towpin_mem *dst,
+			    struct towpin_mem *notify)
 {
-	if (named->src)
-		towpin_mem_put(named->src);
-	if (named->dst)
-		towpin_mem_put(named->dst);
-	if (named->notify)
-		towpin_mem_put(named->notify);
-	if (named->event)
-		towpin_event_put(named->event);
+	struct towpin_mem *mems[] = { src, dst, notify };
+
+	if (src || dst || notify)
+		towpin_mem_put_all(mems, ARRAY_SIZE(mems));
 }
 
 /* On an error, @named holds what there is to put. */
@@ -143,6 +138,10 @@ static int towpin_name_all(struct towpin_ctx *ctx, const struct towpin_op *op,
 						    ARRAY_SIZE(towpin_opcodes))];
 	int ret = 0;
 
+	if (!uses && !op->flags)
+		return 0;
+
+	rcu_read_lock();
 	if (uses & USES_SRC)
 		ret = towpin_name_mem(ctx, &named->src, op->src,
 				      TOWPIN_RIGHT_READ, op->src_off, op->len);
@@ -160,6 +159,7 @@ static int towpin_name_all(struct towpin_ctx *ctx, const struct towpin_op *op,
 		if (!ret && named->notify->first_off % size)
 			ret = -EINVAL;
 	}
+	rcu_read_unlock();
 	if (!ret && op->flags & TOWPIN_F_EVENTFD) {
 		named->event = towpin_event_lookup(ctx, op->eventfd);
 		if (!named->event)
@@ -181,7 +181,7 @@ static bool towpin_slot_claim(struct towpin_record *record)
 /* An offset below the length of its memory, for the CPU's guesses as well. */
 static u64 towpin_nospec(u64 off, const struct towpin_mem *mem)
 {
-	return mem ? array_index_nospec(off, mem->length) : off;
+	return mem ? array_index_nospec(off, mem->length) : 0;
 }
 
 /*
@@ -235,7 +235,9 @@ int towpin_desc_prepare(struct towpin_ctx *ctx, struct towpin_queue *queue,
 	return 0;
 
 err_unname:
-	towpin_unname(&named);
+	towpin_put_mems(named.src, named.dst, named.notify);
+	if (named.event)
+		towpin_event_put(named.event);
 	return ret;
 }
 
@@ -272,7 +274,6 @@ static void towpin_desc_write_record(const struct towpin_desc *desc)
  */
 void towpin_desc_complete(struct towpin_desc *desc)
 {
-	struct towpin_named named = { desc->src, desc->dst, desc->notify, NULL };
 	bool out = desc->engine != TOWPIN_ENGINE_INLINE;
 	struct towpin_event *event = desc->event;
 	struct towpin_ctx *ctx = desc->ctx;
@@ -282,7 +283,7 @@ void towpin_desc_complete(struct towpin_desc *desc)
 	if (trace_towpin_complete_enabled())
 		trace_towpin_complete(desc, ktime_get_ns());
 	/* Before the record: who has read it may detach at once. */
-	towpin_unname(&named);
+	towpin_put_mems(desc->src, desc->dst, desc->notify);
 
 	towpin_desc_write_record(desc);
 	if (out) {

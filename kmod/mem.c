@@ -9,6 +9,7 @@
  * under RCU against that: they count only if they raise a refcount that is not
  * zero.
  */
+#include <linux/nospec.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/wait_bit.h>
@@ -30,33 +31,54 @@ static void towpin_mem_destroy(struct towpin_mem *mem)
 	kfree_rcu(mem, rcu);
 }
 
-/* May sleep. */
-void towpin_mem_put(struct towpin_mem *mem)
+/* True: it was the last reference, destroy it. The caller is in an RCU section. */
+static bool towpin_mem_drop(struct towpin_mem *mem)
 {
-	/* RCU: once the count is down, the mem is the last owner's to free. */
-	rcu_read_lock();
-	if (refcount_dec_and_test(&mem->refs)) {
-		rcu_read_unlock();
-		towpin_mem_destroy(mem);
-		return;
-	}
-	/* Pairs with the barrier of the wait in towpin_mem_drain(). */
+	if (refcount_dec_and_test(&mem->refs))
+		return true;
+	/*
+	 * Pairs with the barrier of the wait in towpin_mem_drain(). RCU keeps the
+	 * mem for this look: its last owner may be freeing it by now.
+	 */
 	smp_mb__after_atomic();
 	if (READ_ONCE(mem->detached))
 		wake_up_var(&mem->refs);
-	rcu_read_unlock();
+	return false;
 }
 
-/* A reference on what @handle names, or NULL. */
+/* Those of @nr that are not NULL. May sleep. */
+void towpin_mem_put_all(struct towpin_mem **mems, unsigned int nr)
+{
+	unsigned int i;
+
+	rcu_read_lock();
+	for (i = 0; i < nr; i++)
+		if (mems[i] && !towpin_mem_drop(mems[i]))
+			mems[i] = NULL;
+	rcu_read_unlock();
+	for (i = 0; i < nr; i++)
+		if (mems[i])
+			towpin_mem_destroy(mems[i]);
+}
+
+void towpin_mem_put(struct towpin_mem *mem)
+{
+	towpin_mem_put_all(&mem, 1);
+}
+
+/* A reference on what @handle names, or NULL. The caller is in an RCU section. */
 struct towpin_mem *towpin_mem_lookup(struct towpin_ctx *ctx, u32 handle)
 {
 	struct towpin_mem *mem;
 
-	rcu_read_lock();
-	mem = xa_load(&ctx->mems, handle);
+	if (handle < TOWPIN_LOW_HANDLES) {
+		handle = array_index_nospec(handle, TOWPIN_LOW_HANDLES);
+		mem = rcu_dereference(ctx->low_mems[handle]);
+	} else {
+		mem = xa_load(&ctx->mems, handle);
+	}
 	if (mem && !refcount_inc_not_zero(&mem->refs))
 		mem = NULL;
-	rcu_read_unlock();
 	return mem;
 }
 
@@ -68,6 +90,8 @@ void towpin_mem_drop_all(struct towpin_ctx *ctx)
 
 	xa_for_each(&ctx->mems, handle, mem) {
 		xa_erase(&ctx->mems, handle);
+		if (handle < TOWPIN_LOW_HANDLES)
+			RCU_INIT_POINTER(ctx->low_mems[handle], NULL);
 		trace_towpin_detach(ctx->id, handle, mem->length);
 		towpin_mem_put(mem);
 	}
@@ -176,7 +200,11 @@ static int towpin_mem_reserve(struct towpin_ctx *ctx, u32 *handle)
 static void towpin_mem_publish(struct towpin_ctx *ctx, u32 handle,
 			       struct towpin_mem *mem)
 {
-	xa_store(&ctx->mems, handle, mem, GFP_KERNEL_ACCOUNT);
+	xa_lock(&ctx->mems);
+	__xa_store(&ctx->mems, handle, mem, GFP_KERNEL_ACCOUNT);
+	if (handle < TOWPIN_LOW_HANDLES)
+		rcu_assign_pointer(ctx->low_mems[handle], mem);
+	xa_unlock(&ctx->mems);
 }
 
 long towpin_ioctl_attach(struct towpin_ctx *ctx, void *arg,
@@ -283,6 +311,8 @@ long towpin_ioctl_detach(struct towpin_ctx *ctx, void *arg,
 	} else {
 		length = mem->length;
 		__xa_erase(&ctx->mems, detach->handle);
+		if (detach->handle < TOWPIN_LOW_HANDLES)
+			RCU_INIT_POINTER(ctx->low_mems[detach->handle], NULL);
 	}
 	xa_unlock(&ctx->mems);
 	if (ret)

@@ -67,7 +67,7 @@ static int towpin_submit_one(struct towpin_ctx *ctx, struct towpin_queue *queue,
 
 /*
  * Entries from @from on: how many of them are in @ops now, or a negative errno.
- * A constant size spares a single entry the checks of the general copy.
+ * A constant size spares the copy some checks: a single entry, or a whole chunk.
  */
 static int towpin_submit_fetch(struct towpin_op *ops,
 			       const struct towpin_op __user *from, u32 left)
@@ -77,6 +77,9 @@ static int towpin_submit_fetch(struct towpin_op *ops,
 
 	if (n == 1)
 		missed = copy_from_user(ops, from, sizeof(*ops));
+	else if (n == TOWPIN_SUBMIT_CHUNK)
+		missed = copy_from_user(ops, from,
+					TOWPIN_SUBMIT_CHUNK * sizeof(*ops));
 	else
 		missed = copy_from_user(ops, from, n * sizeof(*ops));
 	return missed ? -EFAULT : n;

@@ -123,6 +123,7 @@ struct towpin_ctx;
 
 struct towpin_mem *towpin_mem_lookup(struct towpin_ctx *ctx, u32 handle);
 void towpin_mem_put(struct towpin_mem *mem);
+void towpin_mem_put_all(struct towpin_mem **mems, unsigned int nr);
 void towpin_mem_drop_all(struct towpin_ctx *ctx);
 struct towpin_mem *towpin_mem_attach(int fd);
 struct towpin_mem *towpin_mem_register(u64 addr, u64 length, u32 flags);
@@ -232,12 +233,16 @@ towpin_queue_record(struct towpin_queue *queue, unsigned int slot)
 
 /* ---- context.c: one open file ---- */
 
+#define TOWPIN_LOW_HANDLES	32
+
 struct towpin_ctx {
 	refcount_t refs;		/* the file, each descriptor out */
 	u32 id;				/* in tracepoints, and part of op ids */
 	bool closing;			/* set once: engines need not finish */
 	atomic_t inflight;		/* descriptors out */
 	struct xarray mems;		/* handle -> mem */
+	/* The same for the first handles, to be found without a walk. */
+	struct towpin_mem __rcu *low_mems[TOWPIN_LOW_HANDLES];
 	struct xarray events;		/* index -> event */
 	struct towpin_queue *queue;	/* set once, then constant */
 	atomic64_t seq;			/* operations ever accepted */
