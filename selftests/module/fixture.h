@@ -116,13 +116,13 @@ static inline int dev_setup(int dev, uint32_t entries, uint64_t *length)
 }
 
 static inline const volatile struct towpin_record *dev_records(int dev,
-								 uint64_t length)
+							       uint64_t length)
 {
 	return mmap(NULL, length, PROT_READ, MAP_SHARED, dev, 0);
 }
 
 static inline int dev_submit(int dev, const struct towpin_op *ops,
-			       uint32_t nr, uint32_t *accepted)
+			     uint32_t nr, uint32_t *accepted)
 {
 	struct towpin_submit arg = {
 		.size = sizeof(arg), .ops = (uintptr_t)ops, .nr = nr,
@@ -137,7 +137,7 @@ static inline int dev_submit(int dev, const struct towpin_op *ops,
 
 /* nr 0: all slots. */
 static inline int dev_wait(int dev, const uint32_t *slots, uint32_t nr,
-			     uint32_t min, uint64_t deadline, uint32_t *done)
+			   uint32_t min, uint64_t deadline, uint32_t *done)
 {
 	struct towpin_wait arg = {
 		.size = sizeof(arg), .slots = (uintptr_t)slots, .nr = nr,

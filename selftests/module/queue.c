@@ -252,7 +252,7 @@ TEST_F(queue, entry_errors)
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		TH_LOG("%s", cases[i].what);
 		EXPECT_EQ(cases[i].error, dev_submit(self->dev, &cases[i].op,
-						       1, &accepted));
+						     1, &accepted));
 		EXPECT_EQ(0, accepted);
 	}
 	EXPECT_EQ(0, memcmp(before, self->p, LENGTH));
@@ -331,7 +331,7 @@ TEST_F_TIMEOUT(queue, full, 60)
 	EXPECT_EQ(-ETIME, dev_wait(self->dev, NULL, 0, ENTRIES, 0, &done));
 	EXPECT_GT(ENTRIES, done);
 	EXPECT_EQ(-ETIME, dev_wait(self->dev, NULL, 0, ENTRIES,
-				     now_ns() + 1000000, &done));
+				   now_ns() + 1000000, &done));
 	EXPECT_EQ(0, dev_wait(self->dev, NULL, 0, ENTRIES, FOREVER, &done));
 	EXPECT_EQ(ENTRIES, done);
 	EXPECT_EQ(0, dev_submit(self->dev, &op, 1, &accepted));
@@ -444,7 +444,7 @@ TEST_F(queue, wait_arguments)
 	EXPECT_EQ(-EINVAL, dev_wait(self->dev, slots, 0, 1, 0, &done));
 	EXPECT_EQ(-EINVAL, dev_wait(self->dev, NULL, 0, ENTRIES + 1, 0, &done));
 	EXPECT_EQ(-EINVAL, dev_wait(self->dev, slots, TOWPIN_MAX_ENTRIES + 1,
-				      1, 0, &done));
+				    1, 0, &done));
 	EXPECT_EQ(-EFAULT, dev_wait(self->dev, (void *)8, 1, 1, 0, &done));
 	EXPECT_EQ(-EFAULT, dev_wait(self->dev, (void *)8, 1000, 1, 0, &done));
 	/* Unused slots are not in flight. */
