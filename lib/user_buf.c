@@ -12,11 +12,11 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "towpin.h"
@@ -35,13 +35,24 @@ _Static_assert(TOW_BUF_SMALL_PAGES == TOWPIN_BUF_SMALL_PAGES, "TOW_BUF");
 _Static_assert(TOW_RIGHT_READ == TOWPIN_RIGHT_READ, "TOW_RIGHT");
 _Static_assert(TOW_RIGHT_WRITE == TOWPIN_RIGHT_WRITE, "TOW_RIGHT");
 
-static bool exceeds_ram(uint64_t length)
+/* Bytes that the kernel thinks can be had without swapping; or no limit. */
+static uint64_t ram_available(void)
 {
-	struct sysinfo si;
+	char text[512];
+	const char *line;
+	ssize_t n;
+	int fd;
 
-	if (sysinfo(&si))
-		return false;
-	return length / si.mem_unit > si.totalram;
+	fd = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return UINT64_MAX;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	line = strstr(text, "\nMemAvailable:");
+	if (!line)
+		return UINT64_MAX;
+	return strtoull(line + strlen("\nMemAvailable:"), NULL, 10) << 10;
 }
 
 /* For where mbind(2) is not to be had: is @node all there is? */
@@ -85,12 +96,18 @@ static int bind_node(int fd, uint64_t length, uint32_t node)
 	return err;
 }
 
+/*
+ * Memory files are not charged to anybody, and asking for more than there is ends
+ * in the OOM killer rather than in an error: so look before each step.
+ */
 static int populate(int fd, uint64_t length)
 {
 	uint64_t at, n;
 
 	for (at = 0; at < length; at += n) {
 		n = length - at < ALLOC_STEP ? length - at : ALLOC_STEP;
+		if (ram_available() < n)
+			return -ENOMEM;
 		while (fallocate(fd, 0, (off_t)at, (off_t)n)) {
 			if (errno == EINTR)
 				continue;
@@ -123,7 +140,7 @@ int user_buf_create(struct towi_provider *p, uint64_t length, uint32_t flags,
 	if (length > TOWPIN_MAX_LENGTH)
 		return -EOVERFLOW;
 	length = (length + page - 1) & ~(page - 1);
-	if (exceeds_ram(length))
+	if (ram_available() < length)
 		return -ENOMEM;
 
 	fd = memfd_new();

@@ -3,7 +3,7 @@
 # The tests: what is built for them, and `make check`.
 
 KSELFTEST := $(TOWPIN_CACHE)/linux-source-6.12/tools/testing/selftests
-MODULE_TESTS := abi buffer mem queue lifecycle vivid rdma workload
+MODULE_TESTS := abi buffer mem queue lifecycle fault vivid rdma workload
 # 32-bit callers on a 64-bit kernel see the same interface.
 MODULE_TESTS32 := abi mem queue
 MODULE_TEST_BIN := $(MODULE_TESTS:%=$(O)/selftests/module/%) \

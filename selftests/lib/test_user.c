@@ -263,6 +263,35 @@ static void ten_thousand(void **state)
 }
 
 /* No descriptor left: an error, and nothing half made. */
+static uint64_t mem_available(void)
+{
+	unsigned long long kib = 0;
+	char line[128];
+	FILE *f = fopen("/proc/meminfo", "r");
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "MemAvailable: %llu", &kib) == 1)
+			break;
+	fclose(f);
+	assert_true(kib > 0);
+	return kib << 10;
+}
+
+/* More than is free is refused, and nothing was taken for it. */
+static void more_than_available(void **state)
+{
+	struct tow_ctx *ctx = open_ctx(4);
+	uint64_t before = mem_available();
+	struct tow_buf *buf;
+
+	(void)state;
+	fails(tow_buf_create(ctx, before + (1ull << 30), 0, TOW_NODE_ANY, &buf),
+	      ENOMEM);
+	assert_true(mem_available() > before / 2);
+	tow_close(ctx);
+}
+
 static void no_descriptors(void **state)
 {
 	struct tow_ctx *ctx = open_ctx(4);
@@ -427,6 +456,7 @@ int main(void)
 		cmocka_unit_test(reopen),
 		cmocka_unit_test(grown),
 		cmocka_unit_test(ten_thousand),
+		cmocka_unit_test(more_than_available),
 		cmocka_unit_test(no_descriptors),
 		cmocka_unit_test(slots),
 		cmocka_unit_test(slot_in_flight),

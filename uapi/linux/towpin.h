@@ -240,8 +240,9 @@ struct towpin_register {
  *
  * The handle is gone at once for new operations; the call then waits until no
  * operation in flight names it, so that the memory is the caller's again when
- * it returns. Only a fatal signal ends the wait early; then too the pages stay
- * pinned until those operations are done.
+ * it returns (the records of those operations may be written a moment later).
+ * Only a fatal signal ends the wait early; then too the pages stay pinned until
+ * those operations are done.
  *
  * Errors: ENOENT (no such handle), EBUSY (TOWPIN_DETACH_NOWAIT: in use by an
  * operation in flight, nothing changed), EINTR (killed).
@@ -306,8 +307,9 @@ struct towpin_setup {
  * @src_off: offset in @src; for FILL the pattern; else 0
  * @dst_off: offset in @dst, else 0
  * @len: bytes, 1 .. TOWPIN_MAX_LENGTH; 0 for NOP
- * @notify_off: offset in @notify, aligned to the value's size, else 0
- * @notify_value: what to store, else 0
+ * @notify_off: offset in @notify, else 0; the place must be aligned to the
+ *	value's size
+ * @notify_value: what to store, else 0; STORE32: below 2^32
  *
  * Operations in flight are not ordered among themselves. CRC-32C is that of
  * RFC 3720 appendix B.4: polynomial 0x1EDC6F41 reflected, inverted before and
@@ -386,12 +388,12 @@ struct towpin_record {
  * (towpin_info.inline_max) run within the call.
  *
  * Errors: ENXIO (no SETUP yet), EINVAL (@nr, @op_size), EFAULT (the argument
- * cannot be written, or a part of @ops not read: then some that can be before it
- * may be refused as well), EINTR (killed); of an entry: EINVAL (opcode, hint, flags,
+ * cannot be written, or a part of @ops not read: then entries before it may be
+ * refused as well), EINTR (killed); of an entry: EINVAL (opcode, hint, flags,
  * slot or eventfd out of range, length 0, unaligned notify_off, a field set that
  * its opcode does not use, both STORE flags), EOVERFLOW (length above
- * TOWPIN_MAX_LENGTH, or offset plus length wraps), ERANGE (offset plus length
- * ends beyond the memory), ENOENT (no such handle or eventfd), EACCES (the
+ * TOWPIN_MAX_LENGTH, or offset plus length wraps), ERANGE (offset plus length,
+ * or the place of the notification, ends beyond the memory), ENOENT (no such handle or eventfd), EACCES (the
  * handle lacks the right), EAGAIN (the slot's former operation is in flight; when
  * all are, the queue is full: wait, then submit again).
  */
