@@ -8,6 +8,7 @@
  */
 #include <linux/eventfd.h>
 #include <linux/rcupdate.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include "towpin.h"
 
@@ -42,6 +43,7 @@ void towpin_event_drop_all(struct towpin_ctx *ctx)
 	xa_for_each(&ctx->events, index, event) {
 		xa_erase(&ctx->events, index);
 		towpin_event_put(event);
+		cond_resched();
 	}
 	xa_destroy(&ctx->events);
 }

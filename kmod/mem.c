@@ -11,6 +11,7 @@
  */
 #include <linux/nospec.h>
 #include <linux/rcupdate.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/wait_bit.h>
 #include "towpin.h"
@@ -94,6 +95,7 @@ void towpin_mem_drop_all(struct towpin_ctx *ctx)
 			RCU_INIT_POINTER(ctx->low_mems[handle], NULL);
 		trace_towpin_detach(ctx->id, handle, mem->length);
 		towpin_mem_put(mem);
+		cond_resched();		/* there may be 65535 of them */
 	}
 	xa_destroy(&ctx->mems);
 }
