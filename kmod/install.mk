@@ -7,6 +7,7 @@
 
 UDEVDIR ?= /usr/lib/udev/rules.d
 SYSUSERSDIR ?= /usr/lib/sysusers.d
+TMPFILESDIR ?= /usr/lib/tmpfiles.d
 MODULESLOADDIR ?= /etc/modules-load.d
 SHAREDIR ?= $(PREFIX)/share/towpin
 DKMSDIR ?= /usr/src/towpin-$(VERSION)
@@ -19,6 +20,7 @@ uninstall: uninstall-lib uninstall-tools uninstall-host
 install-host:
 	install -D -m 0644 kmod/dist/60-towpin.rules $(DESTDIR)$(UDEVDIR)/60-towpin.rules
 	install -D -m 0644 kmod/dist/sysusers.conf $(DESTDIR)$(SYSUSERSDIR)/towpin.conf
+	install -D -m 0644 kmod/dist/tmpfiles.conf $(DESTDIR)$(TMPFILESDIR)/towpin.conf
 	install -D -m 0644 kmod/dist/modules-load.conf $(DESTDIR)$(MODULESLOADDIR)/towpin.conf
 	install -D -m 0644 uapi/linux/towpin.h $(DESTDIR)$(INCLUDEDIR)/linux/towpin.h
 	install -d $(DESTDIR)$(SHAREDIR)/bpftrace
@@ -26,6 +28,7 @@ install-host:
 
 uninstall-host:
 	rm -f $(DESTDIR)$(UDEVDIR)/60-towpin.rules $(DESTDIR)$(SYSUSERSDIR)/towpin.conf
+	rm -f $(DESTDIR)$(TMPFILESDIR)/towpin.conf
 	rm -f $(DESTDIR)$(MODULESLOADDIR)/towpin.conf $(DESTDIR)$(INCLUDEDIR)/linux/towpin.h
 	rm -f $(patsubst tools/bpftrace/%,$(DESTDIR)$(SHAREDIR)/bpftrace/%,$(BT_SCRIPTS))
 	-rmdir --ignore-fail-on-non-empty -p $(DESTDIR)$(SHAREDIR)/bpftrace
