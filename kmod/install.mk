@@ -21,7 +21,9 @@ install-host:
 	install -D -m 0644 kmod/dist/60-towpin.rules $(DESTDIR)$(UDEVDIR)/60-towpin.rules
 	install -D -m 0644 kmod/dist/sysusers.conf $(DESTDIR)$(SYSUSERSDIR)/towpin.conf
 	install -D -m 0644 kmod/dist/tmpfiles.conf $(DESTDIR)$(TMPFILESDIR)/towpin.conf
-	install -D -m 0644 kmod/dist/modules-load.conf $(DESTDIR)$(MODULESLOADDIR)/towpin.conf
+	# The administrator's to edit: not written again.
+	test -e $(DESTDIR)$(MODULESLOADDIR)/towpin.conf || \
+		install -D -m 0644 kmod/dist/modules-load.conf $(DESTDIR)$(MODULESLOADDIR)/towpin.conf
 	install -D -m 0644 uapi/linux/towpin.h $(DESTDIR)$(INCLUDEDIR)/linux/towpin.h
 	install -d $(DESTDIR)$(SHAREDIR)/bpftrace
 	install -m 0755 $(BT_SCRIPTS) $(DESTDIR)$(SHAREDIR)/bpftrace/
@@ -49,8 +51,9 @@ load:
 	@test -d /lib/modules/$$(uname -r)/build || { echo >&2 \
 	"make: the headers of the running kernel are not installed: apt-get install linux-headers-$$(uname -r)"; exit 1; }
 	@test "$$(id -u)" = 0 || { echo >&2 "make: loading a module needs root: sudo make load"; exit 1; }
-	$(MAKE) --no-print-directory kmod-one KDIR=/lib/modules/$$(uname -r)/build
-	modprobe libcrc32c
+	$(MAKE) --no-print-directory kmod-one KDIR=/lib/modules/$$(uname -r)/build WERROR=
+	for m in $$(modinfo -F depends $(O)/kmod/$$(uname -r)/towpin.ko | tr , ' '); do \
+		modprobe $$m || exit 1; done
 	insmod $(O)/kmod/$$(uname -r)/towpin.ko
 	getent group towpin >/dev/null || groupadd --system towpin
 	chgrp towpin /dev/towpin && chmod 0660 /dev/towpin

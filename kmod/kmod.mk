@@ -10,9 +10,10 @@ kver = $(shell cat $(TOWPIN_CACHE)/kernels/$(1)/version 2>/dev/null)
 KDIRS ?= $(if $(KDIR),$(KDIR),$(wildcard $(foreach k,$(KVERS),/usr/src/linux-headers-$(call kver,$(k)))))
 KMOD_SRC := Kbuild $(wildcard kmod/*.c kmod/*.h) uapi/linux/towpin.h
 KARGS ?=
+WERROR ?= y
 
 # The release that a kernel build directory is for.
-krelease = $(shell sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' $(1)/include/generated/utsrelease.h)
+krelease = $(shell sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' $(1)/include/generated/utsrelease.h 2>/dev/null)
 
 .PHONY: kmod
 kmod:
@@ -32,4 +33,4 @@ kmod-one:
 	@mkdir -p $(M) && cp -rsfT $(CURDIR)/kmod $(M)/kmod && \
 	 cp -rsfT $(CURDIR)/uapi $(M)/uapi && ln -sf $(CURDIR)/Kbuild $(M)/Kbuild
 	@env -u MAKEFLAGS -u O $(MAKE) --no-print-directory -C $(KDIR) M=$(M) \
-		-j$$(nproc) TOWPIN_WERROR=y W=1 $(KARGS) modules
+		-j$$(nproc) TOWPIN_WERROR=$(WERROR) W=1 $(KARGS) modules

@@ -172,6 +172,7 @@ int tow_buf_map(struct tow_buf *buf, void **addr)
 
 int tow_buf_unmap(struct tow_buf *buf)
 {
+	void *addr;
 	int err;
 
 	if (!buf)
@@ -184,8 +185,10 @@ int tow_buf_unmap(struct tow_buf *buf)
 	if (!buf->maps) {
 		err = -EINVAL;
 	} else if (!--buf->maps) {
-		towi_unmap(buf->addr, buf->length);
+		/* In this order: a child forked in between must not unmap it. */
+		addr = buf->addr;
 		buf->addr = NULL;
+		towi_unmap(addr, buf->length);
 	}
 	pthread_mutex_unlock(&buf->lock);
 	return err;

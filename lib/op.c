@@ -33,6 +33,7 @@ _Static_assert(TOWPIN_MAX_ENTRIES <= 1 << 16, "slot in a token");
 
 #define BATCH		256	/* entries handed to the provider at once */
 #define SLOT_BITS	16
+#define LOOK_NS		50000000ull	/* between looks at the tokens */
 
 /* ---- slots ---- */
 
@@ -332,14 +333,21 @@ static int wait_tokens(struct tow_ctx *ctx, const tow_token *tokens,
 	for (i = 0; i < n; i++)
 		slots[i] = tokens[i] & ((1u << SLOT_BITS) - 1);
 	for (;;) {
-		err = ctx->prov->ops->wait(ctx->prov, slots, n, 1, deadline,
+		/*
+		 * The provider knows slots, not tokens: when another thread takes
+		 * the result, and the slot is used again, this one has to look.
+		 */
+		uint64_t look = clock_ns() + LOOK_NS;
+		uint64_t until = look < deadline ? look : deadline;
+
+		err = ctx->prov->ops->wait(ctx->prov, slots, n, 1, until,
 					   &done);
 		if (err && err != -EINTR && err != -ETIME)
 			return err;
 		index = take_any(ctx, tokens, n, result);
 		if (index != (int)n)
 			return index;
-		if (err == -ETIME)
+		if (err == -ETIME && until == deadline)
 			return err;
 	}
 }

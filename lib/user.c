@@ -41,7 +41,7 @@ static void user_free(struct user *u, bool forked)
 	int fd = atomic_load(&u->count_fd);
 
 	user_mem_exit(u, forked);
-	user_events_exit(u);
+	user_events_exit(u, forked);
 	if (fd >= 0)
 		close(fd);
 	if (!forked) {

@@ -129,7 +129,7 @@ int user_eventfd_del(struct towi_provider *p, uint32_t index);
 struct user_event *user_event_get(struct user *u, uint32_t index);
 void user_event_put(struct user_event *event);
 void user_event_signal(const struct user_event *event);
-void user_events_exit(struct user *u);
+void user_events_exit(struct user *u, bool forked);
 int user_fd(struct towi_provider *p);
 void user_count(struct user *u);
 

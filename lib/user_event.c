@@ -102,17 +102,22 @@ void user_event_put(struct user_event *event)
 	free(event);
 }
 
-void user_events_exit(struct user *u)
+/* In a forked child, references of the parent's operations are not given back. */
+void user_events_exit(struct user *u, bool forked)
 {
 	unsigned int i;
 
-	for (i = 0; i < TOWPIN_MAX_EVENTFDS; i++)
+	for (i = 0; i < TOWPIN_MAX_EVENTFDS; i++) {
+		if (u->events[i] && forked)
+			atomic_store(&u->events[i]->refs, 1);
 		user_event_put(u->events[i]);
+	}
 }
 
 /*
  * A counter at its maximum would block the write, and so the worker, for ever.
- * It is readable then in any case: nobody misses this one.
+ * It is readable then in any case: nobody misses this one. (A process that shares
+ * the eventfd and fills it between the two calls can still block the write.)
  */
 static void eventfd_bump(int fd, uint64_t n)
 {

@@ -27,6 +27,7 @@
 #endif
 
 #define DMA_BUF_FS_MAGIC	0x444d4142	/* of linux/magic.h */
+#define HUGETLBFS_MAGIC		0x958458f6	/* the same */
 
 /* ---- the table ---- */
 
@@ -190,6 +191,9 @@ static int file_kind(int fd, const struct stat *st, bool *dmabuf,
 
 	if (fstatfs(fd, &fs))
 		return -EINVAL;
+	/* Punching a hole takes its pages away, and others may get them. */
+	if ((unsigned long)fs.f_type == HUGETLBFS_MAGIC)
+		return -EINVAL;
 	*dmabuf = (unsigned long)fs.f_type == DMA_BUF_FS_MAGIC;
 	if (*dmabuf) {
 		end = lseek(fd, 0, SEEK_END);
@@ -197,6 +201,10 @@ static int file_kind(int fd, const struct stat *st, bool *dmabuf,
 		/* One that can shrink makes a copy die of SIGBUS. */
 		seals = fcntl(fd, F_GET_SEALS);
 		if (seals < 0 || !(seals & F_SEAL_SHRINK))
+			return -EINVAL;
+		/* No writable mapping could be made of it. */
+		if ((fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR &&
+		    seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE))
 			return -EINVAL;
 		end = st->st_size;
 	}

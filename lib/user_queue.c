@@ -117,35 +117,36 @@ void user_queue_stop(struct user *u)
 /* ---- submit ---- */
 
 /* The slot is ours when this is true: its record says PENDING then. */
-static bool claim(struct user *u, uint32_t slot, uint8_t *former)
+static bool claim(struct user *u, uint32_t slot)
 {
-	*former = status_of(u, slot);
-	return *former != TOWPIN_ST_PENDING &&
-	       __atomic_compare_exchange_n(&u->records[slot].status, former,
+	uint8_t former = status_of(u, slot);
+
+	return former != TOWPIN_ST_PENDING &&
+	       __atomic_compare_exchange_n(&u->records[slot].status, &former,
 					   TOWPIN_ST_PENDING, false,
 					   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
+/* A refused entry never shows as PENDING: nobody would wake who waits for it. */
 static int submit_one(struct user *u, const struct towpin_op *op)
 {
+	struct user_slot named = { .op = *op };
 	struct user_slot *s;
-	uint8_t former;
 	int err;
 
 	err = user_check_fields(u, op);
+	if (!err)
+		err = user_check_mems(u, &named);
 	if (err)
 		return err;
-	if (!claim(u, op->slot, &former))
+	if (!claim(u, op->slot)) {
+		user_slot_release(u, &named);
+		user_event_put(named.event);
 		return -EAGAIN;
+	}
 
 	s = &u->slots[op->slot];
-	s->op = *op;
-	err = user_check_mems(u, s);
-	if (err) {
-		__atomic_store_n(&u->records[op->slot].status, former,
-				 __ATOMIC_SEQ_CST);
-		return err;
-	}
+	*s = named;
 	atomic_fetch_add(&u->inflight, 1);
 	if (op->len <= u->inline_max)
 		run(u, s, TOWPIN_ENGINE_INLINE);

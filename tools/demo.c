@@ -8,6 +8,7 @@
  */
 #include <argp.h>
 #include <json-c/json.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -22,6 +23,8 @@ static int run_all(struct demo *d)
 	unsigned int i;
 	int err = 0;
 
+	/* Who inherits it as ignored has no children to wait for. */
+	signal(SIGCHLD, SIG_DFL);
 	for (i = 0; !err && i < d->runs; i++) {
 		unlink(d->copy);
 		err = demo_run_pipe(d, i);

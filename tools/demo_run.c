@@ -54,6 +54,8 @@ static int reap(pid_t *pids, unsigned int n, struct way *way)
 		pid = wait4(-1, &status, 0, &use);
 		if (pid < 0 && !err && stop_wanted())
 			err = stop_fail();
+		if (pid < 0 && errno == ECHILD)
+			return err ? err : fail(-ECHILD, "lost a child");
 		if (pid < 0)
 			continue;
 		for (i = 0; i < n; i++)

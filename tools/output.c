@@ -112,6 +112,8 @@ static void avoid_blocking(struct output *out, mode_t mode)
 
 static int open_existing(struct output *out, const char *path)
 {
+	struct stat st;
+
 	/* of a FIFO this waits for its reader; a signal ends that */
 	out->fd = open(path, O_WRONLY | O_CLOEXEC);
 	if (out->fd < 0 && stop_wanted())
@@ -120,6 +122,11 @@ static int open_existing(struct output *out, const char *path)
 		return fail(-errno, "cannot open %s: %s", path,
 			    strerror(errno));
 	out->own_fd = true;
+	/* It was none when the caller looked: somebody exchanged it. */
+	if (!fstat(out->fd, &st) && S_ISREG(st.st_mode))
+		return fail(-EEXIST,
+			    "'%s' exists by now; use --force to replace it",
+			    path);
 	return 0;
 }
 

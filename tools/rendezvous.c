@@ -95,7 +95,7 @@ int rdv_open_dir(bool any_user)
 		return fail(-errno,
 			    "cannot create %s: %s; set XDG_RUNTIME_DIR to a directory of your own",
 			    path, strerror(errno));
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return fail(-errno, "cannot open %s: %s", path,
 			    strerror(errno));
@@ -210,7 +210,12 @@ static int lock_name(struct rdv_claim *claim)
 			return fail(-errno, "cannot open %s: %s", file,
 				    strerror(errno));
 		if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+			int err = -errno;
+
 			close(fd);
+			if (err != -EWOULDBLOCK)
+				return fail(err, "cannot lock %s: %s", file,
+					    strerror(-err));
 			return fail(-EADDRINUSE,
 				    "name '%s' has a tow recv: %s; choose another name",
 				    claim->name, strerror(EADDRINUSE));

@@ -31,7 +31,10 @@ static void on_signal(int sig)
 int stop_init(void)
 {
 	static const int sigs[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction sa = { .sa_handler = on_signal }, old;
+	/* Once: a second signal ends the process whatever it is doing. */
+	struct sigaction sa = {
+		.sa_handler = on_signal, .sa_flags = SA_RESETHAND,
+	}, old;
 	unsigned int i;
 
 	stop_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -44,8 +47,11 @@ int stop_init(void)
 		if (old.sa_handler != SIG_IGN)
 			sigaction(sigs[i], &sa, NULL);
 	}
+	/* These are errors of write(2) instead. */
 	sa.sa_handler = SIG_IGN;
+	sa.sa_flags = 0;
 	sigaction(SIGPIPE, &sa, NULL);
+	sigaction(SIGXFSZ, &sa, NULL);
 	return 0;
 }
 

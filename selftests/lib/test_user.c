@@ -6,6 +6,8 @@
 #include "test.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -386,6 +388,47 @@ static void slots(void **state)
 	p->ops->close(p, false);
 }
 
+static _Atomic bool refusing;
+
+static void *refused(void *arg)
+{
+	struct towi_provider *p = arg;
+	struct towpin_op op = {
+		.opcode = TOWPIN_OP_FILL, .dst = 4711, .len = 8,
+	};
+	uint32_t accepted;
+	int i, wrong = 0;
+
+	for (i = 0; i < 100000; i++)
+		wrong += p->ops->submit(p, &op, 1, &accepted) != -ENOENT;
+	atomic_store(&refusing, false);
+	return wrong ? arg : NULL;
+}
+
+/*
+ * A refused entry never shows in its record: who waits for the slot would go to
+ * sleep over it, and nothing would wake it.
+ */
+static void refused_unseen(void **state)
+{
+	struct towi_provider *p = open_provider();
+	unsigned int pending = 0;
+	pthread_t thread;
+	void *wrong;
+
+	(void)state;
+	atomic_store(&refusing, true);
+	assert_int_equal(pthread_create(&thread, NULL, refused, p), 0);
+	while (atomic_load(&refusing))
+		pending += __atomic_load_n(&p->records[0].status,
+					   __ATOMIC_ACQUIRE) ==
+			   TOWPIN_ST_PENDING;
+	pthread_join(thread, &wrong);
+	assert_null(wrong);
+	assert_int_equal(pending, 0);
+	p->ops->close(p, false);
+}
+
 static void slot_in_flight(void **state)
 {
 	struct towi_provider *p = open_provider();
@@ -459,6 +502,7 @@ int main(void)
 		cmocka_unit_test(more_than_available),
 		cmocka_unit_test(no_descriptors),
 		cmocka_unit_test(slots),
+		cmocka_unit_test(refused_unseen),
 		cmocka_unit_test(slot_in_flight),
 		cmocka_unit_test(buf_info),
 	};

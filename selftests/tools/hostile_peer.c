@@ -522,9 +522,16 @@ static void s_end_early(void)
 
 static void s_end_twice(void)
 {
+	struct msghdr mh = { 0 };
+	struct iovec iov = { &end, sizeof(end) };
+
 	hello_ready();
 	packet(&end, sizeof(end));
-	packet(&end, sizeof(end));
+	/* tow may have gone after the first. */
+	mh.msg_iov = &iov;
+	mh.msg_iovlen = 1;
+	if (sendmsg(sock, &mh, MSG_NOSIGNAL) < 0 && errno != EPIPE)
+		die("sendmsg");
 }
 
 static void s_abort(void)

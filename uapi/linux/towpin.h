@@ -393,9 +393,10 @@ struct towpin_record {
  * slot or eventfd out of range, length 0, unaligned notify_off, a field set that
  * its opcode does not use, both STORE flags), EOVERFLOW (length above
  * TOWPIN_MAX_LENGTH, or offset plus length wraps), ERANGE (offset plus length,
- * or the place of the notification, ends beyond the memory), ENOENT (no such handle or eventfd), EACCES (the
- * handle lacks the right), EAGAIN (the slot's former operation is in flight; when
- * all are, the queue is full: wait, then submit again).
+ * or the place of the notification, ends beyond the memory), ENOENT (no such
+ * handle or eventfd), EACCES (the handle lacks the right), EAGAIN (the slot's
+ * former operation is in flight; when all are, the queue is full: wait, then
+ * submit again).
  */
 struct towpin_submit {
 	__u32 size;
