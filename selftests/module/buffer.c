@@ -13,7 +13,6 @@
 #include "fixture.h"
 #include "kselftest_harness.h"
 
-#define HUGE	MIB(2)
 #define NOBODY	65534
 
 FIXTURE(buffer) {
@@ -30,19 +29,6 @@ FIXTURE_TEARDOWN(buffer)
 {
 	close(self->dev);
 	EXPECT_TRUE(counters_idle());
-}
-
-/* A shared mapping at an address that is a multiple of 2 MiB. */
-static char *map_aligned(int fd, size_t length)
-{
-	char *area = mmap(NULL, length + HUGE, PROT_NONE,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	char *at = (char *)(((uintptr_t)area + HUGE - 1) & ~(HUGE - 1));
-
-	munmap(area, at - area);
-	munmap(at + length, area + HUGE - at);
-	return mmap(at, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-		    fd, 0);
 }
 
 static long minor_faults(void)

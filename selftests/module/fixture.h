@@ -31,6 +31,7 @@
 #define MIB(n)	((uint64_t)(n) << 20)
 #define GIB(n)	((uint64_t)(n) << 30)
 #define FOREVER	(~0ULL)
+#define HUGE	MIB(2)
 
 static inline int dev_open(void)
 {
@@ -153,6 +154,40 @@ static inline int dev_wait(int dev, const uint32_t *slots, uint32_t nr,
 static inline int dev_wait_one(int dev, uint32_t slot)
 {
 	return dev_wait(dev, &slot, 1, 1, FOREVER, NULL);
+}
+
+/*
+ * @op, in slot 0 of a queue that is set up, waited for: the record's result
+ * (COMPARE: 1 if they differ), or the negative errno of SUBMIT or the record.
+ */
+static inline int dev_run(int dev, const struct towpin_op *op)
+{
+	const volatile struct towpin_record *record;
+	int ret = dev_submit(dev, op, 1, NULL);
+
+	if (!ret)
+		ret = dev_wait_one(dev, 0);
+	if (ret)
+		return ret;
+	record = dev_records(dev, 4096);
+	ret = record->status == TOWPIN_ST_SUCCESS ? record->result :
+						    -record->result;
+	munmap((void *)record, 4096);
+	return ret;
+}
+
+/* A shared mapping at a multiple of 2 MiB, so that huge pages are mapped whole. */
+static inline char *map_aligned(int fd, size_t length)
+{
+	char *area = mmap(NULL, length + HUGE, PROT_NONE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uintptr_t up = ((uintptr_t)area + HUGE - 1) / HUGE * HUGE;
+	char *at = (char *)up;
+
+	munmap(area, at - area);
+	munmap(at + length, area + HUGE - at);
+	return mmap(at, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+		    fd, 0);
 }
 
 static inline int event_add(int dev, int fd)

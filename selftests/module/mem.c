@@ -9,7 +9,6 @@
 #include "fixture.h"
 #include "kselftest_harness.h"
 
-#define HUGE MIB(2)
 
 FIXTURE(mem) {
 	int dev;
@@ -44,17 +43,8 @@ static int copy(int dev, uint32_t dst, uint64_t dst_off, uint32_t src,
 		.opcode = TOWPIN_OP_COPY, .slot = 0, .src = src, .dst = dst,
 		.src_off = src_off, .dst_off = dst_off, .len = len,
 	};
-	const volatile struct towpin_record *record;
-	int ret = dev_submit(dev, &op, 1, NULL);
 
-	if (!ret)
-		ret = dev_wait_one(dev, 0);
-	if (ret)
-		return ret;
-	record = dev_records(dev, 4096);
-	ret = record->status == TOWPIN_ST_SUCCESS ? 0 : -record->result;
-	munmap((void *)record, 4096);
-	return ret;
+	return dev_run(dev, &op);
 }
 
 TEST_F(mem, attach_errors)

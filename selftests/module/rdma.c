@@ -13,7 +13,6 @@
 #include "fixture.h"
 #include "kselftest_harness.h"
 
-#define HUGE	MIB(2)
 #define ACCESS	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
 		 IBV_ACCESS_REMOTE_READ)
 
@@ -160,19 +159,6 @@ FIXTURE_TEARDOWN(rdma)
 	ibv_close_device(self->ctx);
 	close(self->dev);
 	EXPECT_TRUE(counters_idle());
-}
-
-/* A shared mapping at a multiple of 2 MiB, so that huge pages are mapped whole. */
-static char *map_aligned(int fd, size_t length)
-{
-	char *area = mmap(NULL, length + HUGE, PROT_NONE,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	char *at = (char *)(((uintptr_t)area + HUGE - 1) & ~(HUGE - 1));
-
-	munmap(area, at - area);
-	munmap(at + length, area + HUGE - at);
-	return mmap(at, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-		    fd, 0);
 }
 
 /* Have @opcode done by @qp; sleeps until it is. Its status, or -1 after 30 s. */

@@ -13,7 +13,6 @@
 #include "fixture.h"
 #include "kselftest_harness.h"
 
-#define HUGE	MIB(2)
 #define LENGTH	HUGE		/* of all buffers */
 #define FRAME	(720 * 480 * 2)
 #define QUEUED	3		/* video buffers in use */
@@ -214,18 +213,8 @@ static int frame_op(int dev, int opcode, uint32_t dst, uint32_t src)
 	struct towpin_op op = {
 		.opcode = opcode, .src = src, .dst = dst, .len = FRAME,
 	};
-	const volatile struct towpin_record *record;
-	int ret = dev_submit(dev, &op, 1, NULL);
 
-	if (!ret)
-		ret = dev_wait_one(dev, 0);
-	if (ret)
-		return ret;
-	record = dev_records(dev, 4096);
-	ret = record->status == TOWPIN_ST_SUCCESS ? record->result :
-						    -record->result;
-	munmap((void *)record, 4096);
-	return ret;
+	return dev_run(dev, &op);
 }
 
 /* What this kernel's videobuf2 makes of an exporter's EACCES. */
