@@ -195,7 +195,7 @@ int context_open(struct tow_ctx **ctx, unsigned int entries)
 
 	if (err == -EINVAL && getenv("TOW_PROVIDER"))
 		return fail(err,
-			    "cannot open towpin; TOW_PROVIDER must be kmod, user or unset");
+			    "cannot open towpin; TOW_PROVIDER must be kmod, user, auto or unset");
 	if (err < 0)
 		return fail(err,
 			    "cannot open towpin: %s; is module towpin loaded and are you in group towpin? (TOW_PROVIDER=user does without)",
