@@ -76,6 +76,47 @@ TEST_F(lifecycle, close_with_operations_in_flight)
 	self->dev = -1;
 }
 
+/* What a closed context had under way is stopped, and tells nobody that it is done. */
+TEST_F(lifecycle, close_cancels)
+{
+	int words = buf_create(self->dev, 4096), fd, mem, notify, i;
+	int before = 0, after = 0;
+	volatile uint32_t *word;
+
+	word = mmap(NULL, 4096, PROT_READ, MAP_SHARED, words, 0);
+	ASSERT_NE(MAP_FAILED, word);
+	fd = buf_create(self->dev, BIG);
+	mem = mem_attach(self->dev, fd);
+	notify = mem_attach(self->dev, words);
+	ASSERT_EQ(0, dev_setup(self->dev, 64, NULL));
+	for (i = 0; i < 32; i++) {
+		struct towpin_op op = {
+			.opcode = TOWPIN_OP_COPY, .slot = i, .src = mem,
+			.dst = mem, .dst_off = BIG / 2, .len = BIG / 2,
+			.flags = TOWPIN_F_STORE32, .notify = notify,
+			.notify_off = i * 4, .notify_value = 1,
+		};
+
+		ASSERT_EQ(0, dev_submit(self->dev, &op, 1, NULL));
+	}
+	/* Time for the workers to begin, not to end: it is 3 GB in all. */
+	usleep(30000);
+	for (i = 0; i < 32; i++)
+		before += word[i];
+	close(fd);
+	close(words);
+	close(self->dev);
+	self->dev = -1;
+	while (counter("inflight"))
+		usleep(1000);
+	for (i = 0; i < 32; i++)
+		after += word[i];
+	/* Those within their last piece may still end. */
+	EXPECT_GE(before + 2, after);
+	EXPECT_GT(32, after);
+	munmap((void *)word, 4096);
+}
+
 /* Killed at any moment between open and completion: nothing stays behind. */
 TEST_F_TIMEOUT(lifecycle, killed_in_flight, 120)
 {
